@@ -1,0 +1,149 @@
+# Tests, found by pattern. Labels: unit contract cli fuzz torture crash golden
+# peers; `make check` runs the first four.
+#
+#   tests/unit/test_*.c, tests/contract/test_*.c   one cmocka program each
+#   tests/cli/test_*.py                            pytest on the program
+#   tests/fuzz/fuzz_*.c                            replay of a corpus, or libFuzzer
+#   tests/torture/torture_*.c crash_*.c            faults injected by the linker
+#   tests/{torture,golden,peers}/*.py              pytest, when asked for
+
+pkg_check_modules(CMOCKA IMPORTED_TARGET cmocka>=1.1.5)
+find_program(BAL_PYTHON NAMES python3)
+
+add_custom_target(tests DEPENDS programs)
+if(NOT CMOCKA_FOUND)
+    message(STATUS "no cmocka: the tests are left out")
+    add_custom_target(no-cmocka
+        COMMAND ${CMAKE_COMMAND} -E echo "cmocka is missing: scripts/deps test"
+        COMMAND ${CMAKE_COMMAND} -E false)
+    add_dependencies(tests no-cmocka)
+    return()
+endif()
+
+set(dir ${PROJECT_SOURCE_DIR}/tests)
+set(environment
+    "BALLAST_TREE=${PROJECT_SOURCE_DIR}"
+    "BALLAST_BUILD=${PROJECT_BINARY_DIR}"
+    "PYTHONDONTWRITEBYTECODE=1"
+    "ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1:allocator_may_return_null=1"
+    "UBSAN_OPTIONS=print_stacktrace=1"
+    "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1")
+if(TARGET ballast)
+    list(APPEND environment "BALLAST=$<TARGET_FILE:ballast>")
+endif()
+
+# gcc 12's ThreadSanitizer cannot live with the address space layout of newer
+# kernels.
+set(launcher)
+find_program(BAL_SETARCH setarch)
+if(BAL_SANITIZE MATCHES thread AND BAL_SETARCH)
+    set(launcher ${BAL_SETARCH} -R)
+endif()
+
+# What several test programs share; an archive, so each takes what it uses.
+file(GLOB support CONFIGURE_DEPENDS ${dir}/support/*.c)
+list(FILTER support EXCLUDE REGEX "/fuzz_main\\.c$")
+add_library(bal-test INTERFACE)
+target_include_directories(bal-test INTERFACE ${dir})
+target_link_libraries(bal-test INTERFACE bal-warn ballast-static blake3
+                      PkgConfig::CMOCKA)
+if(support)
+    add_library(support STATIC ${support})
+    target_link_libraries(support PRIVATE bal-test)
+endif()
+
+function(bal_test_program name)
+    add_executable(${name} ${ARGN})
+    if(TARGET support)
+        target_link_libraries(${name} PRIVATE support)
+    endif()
+    target_link_libraries(${name} PRIVATE bal-test)
+    set_target_properties(${name} PROPERTIES
+        RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+    add_dependencies(tests ${name})
+endfunction()
+
+function(bal_test name label)
+    add_test(NAME ${name} COMMAND ${launcher} ${ARGN}
+             WORKING_DIRECTORY ${PROJECT_BINARY_DIR})
+    set_tests_properties(${name} PROPERTIES
+        LABELS ${label} TIMEOUT 600 ENVIRONMENT "${environment}")
+endfunction()
+
+function(bal_pytests label)
+    file(GLOB files CONFIGURE_DEPENDS ${ARGN})
+    foreach(file ${files})
+        get_filename_component(name ${file} NAME_WE)
+        string(REGEX REPLACE "^test_" "" name ${name})
+        bal_test(${label}-${name} ${label} ${BAL_PYTHON} -m pytest -q
+                 -p no:cacheprovider ${file})
+    endforeach()
+endfunction()
+
+foreach(label unit contract)
+    file(GLOB files CONFIGURE_DEPENDS ${dir}/${label}/test_*.c)
+    foreach(file ${files})
+        get_filename_component(name ${file} NAME_WE)
+        string(REGEX REPLACE "^test_" "${label}-" name ${name})
+        bal_test_program(${name} ${file})
+        bal_test(${name} ${label} $<TARGET_FILE:${name}>)
+    endforeach()
+endforeach()
+
+# ---- torture: __wrap_x defined in a source asks the linker to wrap x ---------
+
+file(GLOB torture CONFIGURE_DEPENDS ${dir}/torture/*.c)
+set(shared ${torture})
+list(FILTER shared EXCLUDE REGEX "/(torture|crash)_[a-z0-9_]+\\.c$")
+list(FILTER torture INCLUDE REGEX "/(torture|crash)_[a-z0-9_]+\\.c$")
+foreach(file ${torture})
+    get_filename_component(name ${file} NAME_WE)
+    string(REGEX REPLACE "_.*" "" label ${name})
+    string(REPLACE "_" "-" name ${name})
+    bal_test_program(${name} ${file} ${shared})
+    set(wraps)
+    foreach(source ${file} ${shared})
+        file(STRINGS ${source} lines REGEX "__wrap_[a-z0-9_]+\\(")
+        foreach(line ${lines})
+            string(REGEX MATCH "__wrap_([a-z0-9_]+)\\(" _ "${line}")
+            list(APPEND wraps ${CMAKE_MATCH_1})
+        endforeach()
+    endforeach()
+    list(REMOVE_DUPLICATES wraps)
+    foreach(function ${wraps})
+        target_link_options(${name} PRIVATE -Wl,--wrap=${function})
+    endforeach()
+    bal_test(${name} ${label} $<TARGET_FILE:${name}>)
+endforeach()
+
+# ---- fuzz: the same targets under libFuzzer, or replayed by any compiler -----
+
+file(GLOB files CONFIGURE_DEPENDS ${dir}/fuzz/fuzz_*.c)
+foreach(file ${files})
+    get_filename_component(name ${file} NAME_WE)
+    string(REGEX REPLACE "^fuzz_" "" short ${name})
+    if(BAL_FUZZ)
+        bal_test_program(fuzz-${short} ${file})
+        target_link_options(fuzz-${short} PRIVATE -fsanitize=fuzzer)
+        continue()
+    endif()
+    bal_test_program(fuzz-replay-${short} ${file} ${dir}/support/fuzz_main.c)
+    bal_test(fuzz-replay-${short} fuzz $<TARGET_FILE:fuzz-replay-${short}>
+             ${dir}/fuzz/corpus/${short})
+endforeach()
+
+# ---- measuring ---------------------------------------------------------------
+
+file(GLOB files CONFIGURE_DEPENDS ${dir}/bench/*.c)
+foreach(file ${files})
+    get_filename_component(name ${file} NAME_WE)
+    string(REGEX REPLACE "^bench_" "" name ${name})
+    bal_test_program(bench-${name} ${file})
+endforeach()
+
+if(BAL_PYTHON AND TARGET ballast)
+    bal_pytests(cli ${dir}/cli/test_*.py)
+    bal_pytests(torture ${dir}/torture/test_*.py)
+    bal_pytests(crash ${dir}/torture/crash_*.py)
+    bal_pytests(golden ${dir}/golden/test_*.py)
+endif()
