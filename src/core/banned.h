@@ -1,0 +1,21 @@
+/* Functions that are not used in this tree, made to fail the build. Included
+ * last by every source file's own header chain through the compiler's -include.
+ */
+#ifndef CORE_BANNED_H
+#define CORE_BANNED_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Macros in some builds, which poison would warn of. */
+#undef alloca
+#undef sprintf
+#undef vsprintf
+
+#pragma GCC poison strcpy strcat sprintf vsprintf strtok gets atoi atol atof
+#pragma GCC poison strtol strtoul strtoll strtoull rand srand localtime gmtime
+#pragma GCC poison setjmp longjmp alloca
+
+#endif

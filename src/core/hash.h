@@ -1,0 +1,21 @@
+/* BLAKE3-256: the address of a block, the id of a manifest and of a commit. */
+#ifndef CORE_HASH_H
+#define CORE_HASH_H
+
+#include "ballast.h"
+
+/* Big enough for a blake3_hasher, so that callers need not see it. */
+typedef struct bal_hash {
+    _Alignas(16) uint8_t state[1920];
+} bal_hash;
+
+void bal_hash_init(bal_hash *self);
+void bal_hash_add(bal_hash *self, const void *data, size_t len);
+void bal_hash_end(const bal_hash *self, bal_id *out);
+void bal_hash_of(bal_id *out, const void *data, size_t len);
+static inline bool bal_id_equal(const bal_id *a, const bal_id *b)
+{
+    return !__builtin_memcmp(a->bytes, b->bytes, sizeof(a->bytes));
+}
+
+#endif
