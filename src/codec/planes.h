@@ -1,0 +1,24 @@
+/* Elements to byte planes and back. */
+#ifndef CODEC_PLANES_H
+#define CODEC_PLANES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define BAL_PLANES_MAX 8
+
+/* One plane: byte p of each element. */
+typedef struct bal_plane {
+    const uint8_t *data;
+    uint8_t value; /* of every byte, where data is NULL */
+} bal_plane;
+
+/* count elements of width (2, 4 or 8) bytes at from become width planes of
+ * count bytes, one behind the other, at to. */
+void bal_planes_split(uint8_t *to, const uint8_t *from, size_t count,
+                      size_t width);
+/* The way back: width planes, wherever they are, to count elements at to. */
+void bal_planes_join(uint8_t *to, const bal_plane *planes, size_t count,
+                     size_t width);
+
+#endif
