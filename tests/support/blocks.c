@@ -106,8 +106,9 @@ void blocks_overwrite(const char *path, const void *data, size_t len)
 
 int blocks_read(bal_blocks *blocks, const bal_id *id, uint8_t *to)
 {
-    return bal_blocks_read(blocks, blocks_tenant, id, BLOCKS_SIZE, 0, to,
-                           BLOCKS_SIZE, &check_err);
+    return bal_blocks_read(blocks,
+                           &(bal_block_ref){ blocks_tenant, id, BLOCKS_SIZE },
+                           0, to, BLOCKS_SIZE, &check_err);
 }
 
 int blocks_verify(bal_blocks *blocks, const bal_id *id, unsigned flags)

@@ -1,0 +1,99 @@
+/* Blocks: bytes by the hash of what they decode to, verified at every read.
+ * At rest a block describes itself (docs/format.md, "Block"), so that one
+ * without a row can be read, checked and reported. Knows tenants as the first
+ * part of a name, and nothing of models. */
+#ifndef BLOCKS_BLOCKS_H
+#define BLOCKS_BLOCKS_H
+
+#include "blocks/backend.h"
+#include "codec/codec.h"
+
+typedef struct bal_blocks bal_blocks;
+
+/* No block is longer, so that a header cannot make a reader allocate more. */
+#define BAL_BLOCK_LONGEST ((uint64_t)1 << 30)
+
+/* Takes the backend, unless it fails. cache: bytes of decoded blocks kept at
+ * most (a block that several tensors share is decoded once). */
+BAL_CHECK int bal_blocks_open(bal_blocks **out, bal_backend *backend,
+                              size_t cache, bal_error *err);
+void bal_blocks_free(bal_blocks *self);
+BAL_OWNABLE(bal_blocks)
+bal_backend *bal_blocks_backend(bal_blocks *self);
+
+/* Writing: put stages, settle publishes, done discards what was not settled.
+ * One batch may be put to by many threads. */
+typedef struct bal_batch {
+    bal_blocks *blocks;
+    const char *tenant;
+    bal_effort effort;
+    struct bal_batch_list *list;
+} bal_batch;
+
+typedef struct bal_put {
+    uint64_t stored; /* bytes at rest, header included */
+    unsigned codec;
+} bal_put;
+
+BAL_CHECK int bal_batch_begin(bal_batch *out, bal_blocks *blocks,
+                              const char *tenant, bal_effort effort,
+                              bal_error *err);
+/* id is the hash of data, taken by the caller. width as in bal_grain. */
+BAL_CHECK int bal_batch_put(bal_batch *self, const bal_id *id, bal_bytes data,
+                            unsigned width, bal_put *put, bal_error *err);
+BAL_CHECK int bal_batch_settle(bal_batch *self, bal_work *work, bal_error *err);
+void bal_batch_done(bal_batch *self);
+
+/* Which block, and how many bytes it decodes to. */
+typedef struct bal_block_ref {
+    const char *tenant;
+    const bal_id *id;
+    uint64_t size;
+} bal_block_ref;
+
+/* Bytes [offset, offset + len) of the block. The whole block is read, decoded
+ * and its hash compared, or was just now. ENOTFOUND: no such block. ECORRUPT:
+ * not what its name says. */
+BAL_CHECK int bal_blocks_read(bal_blocks *self, const bal_block_ref *block,
+                              uint64_t offset, void *to, size_t len,
+                              bal_error *err);
+
+typedef struct bal_block_info {
+    uint64_t logical;
+    uint64_t stored;
+    unsigned codec;
+} bal_block_info;
+/* Header and payload hash, and unless flags say so, the decoded hash too. */
+enum bal_verify_flags { BAL_VERIFY_HEADER = 1 };
+BAL_CHECK int bal_blocks_verify(bal_blocks *self, const char *tenant,
+                                const bal_id *id, unsigned flags,
+                                bal_block_info *info, bal_error *err);
+BAL_CHECK int bal_blocks_remove(bal_blocks *self, const char *tenant,
+                                const bal_id *id, uint64_t *freed,
+                                bal_error *err);
+/* Every name the backend has for a tenant; id is NULL for one that is not a
+ * block's. */
+typedef int bal_block_fn(void *ctx, const bal_id *id, const char *name,
+                         uint64_t size, bal_error *err);
+BAL_CHECK int bal_blocks_each(bal_blocks *self, const char *tenant,
+                              bal_block_fn *fn, void *ctx, bal_error *err);
+
+/* ---- the header, for the fuzz target ------------------------------------ */
+
+#define BAL_BLOCK_HEADER 64
+typedef struct bal_block_header {
+    uint8_t codec;
+    uint8_t width;
+    uint8_t flags;  /* what extra holds; none is known yet */
+    uint32_t extra; /* bytes between header and payload */
+    uint64_t logical;
+    uint64_t payload;
+    uint8_t check[32];
+} bal_block_header;
+void bal_block_header_write(uint8_t out[BAL_BLOCK_HEADER],
+                            const bal_block_header *header);
+/* ECORRUPT, or EUNSUPPORTED for a newer version. */
+BAL_CHECK int bal_block_header_read(bal_block_header *out, bal_bytes bytes,
+                                    bal_error *err);
+
+#endif
