@@ -1,0 +1,116 @@
+/* The doors to a database: the row for a scheme, transactions that end with
+ * their scope, values. Drivers do the rest. */
+#include "graph/db.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "graph/inside.h"
+
+static const bal_db_ops *const schemes[] = {
+    &bal_db_sqlite,
+};
+
+bal_value bal_null(void)
+{
+    return (bal_value){ .type = BAL_VALUE_NULL };
+}
+
+bal_value bal_int(int64_t number)
+{
+    return (bal_value){ .type = BAL_VALUE_INT, .number = number };
+}
+
+bal_value bal_text(const char *text)
+{
+    if (!text)
+        return bal_null();
+    return (bal_value){
+        .type = BAL_VALUE_TEXT,
+        .bytes = { text, strlen(text) },
+    };
+}
+
+bal_value bal_blob(const void *data, size_t len)
+{
+    return (bal_value){ .type = BAL_VALUE_BLOB, .bytes = { data, len } };
+}
+
+bal_value bal_id_value(const bal_id *id)
+{
+    if (!id)
+        return bal_null();
+    return bal_blob(id->bytes, sizeof(id->bytes));
+}
+
+static const bal_db_ops *find(const char *scheme, size_t len)
+{
+    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+        const char *name = schemes[i]->scheme;
+        if (strlen(name) == len && !memcmp(name, scheme, len))
+            return schemes[i];
+    }
+    return NULL;
+}
+
+/* The URL may hold a password, so no message has more of it than the scheme. */
+int bal_db_open(bal_db **out, const char *url, const char *root, double wait,
+                unsigned flags, bal_error *err)
+{
+    const char *colon = strchr(url, ':');
+    if (!colon)
+        return bal_fail(err, BAL_EINVAL,
+                        "database '%s' is not of the form scheme:address", url);
+
+    const bal_db_ops *ops = find(url, colon - url);
+    if (!ops)
+        return bal_fail(err, BAL_EINVAL, "no database driver for '%.*s:'",
+                        (int)(colon - url), url);
+    return ops->open(out, colon + 1, root, wait, flags, err);
+}
+
+void bal_db_free(bal_db *self)
+{
+    if (self)
+        self->ops->free(self);
+}
+
+int bal_db_query(bal_db *self, const char *sql, const bal_value *args,
+                 size_t count, bal_row_fn *fn, void *ctx, bal_error *err)
+{
+    return self->ops->query(self, sql, args, count, fn, ctx, NULL, err);
+}
+
+int bal_db_run(bal_db *self, const char *sql, const bal_value *args,
+               size_t count, uint64_t *changed, bal_error *err)
+{
+    return self->ops->query(self, sql, args, count, NULL, NULL, changed, err);
+}
+
+int bal_tx_begin(bal_tx *self, bal_db *db, unsigned flags, bal_error *err)
+{
+    assert(!self->db);
+    int rc = db->ops->begin(db, flags, err);
+    if (rc)
+        return rc;
+    self->db = db;
+    return 0;
+}
+
+int bal_tx_commit(bal_tx *self, bal_error *err)
+{
+    assert(self->db);
+    int rc = self->db->ops->commit(self->db, err);
+    if (rc)
+        return rc;
+    self->db = NULL;
+    return 0;
+}
+
+void bal_tx_done(bal_tx *self)
+{
+    if (self->db)
+        self->db->ops->rollback(self->db);
+    self->db = NULL;
+}

@@ -1,0 +1,84 @@
+/* A database: SQL text, arguments, rows. The SQL is in graph's own files,
+ * written once for every row of this vtable ($1 … $n, ON CONFLICT, RETURNING,
+ * WITH RECURSIVE). One connection, usable by any thread, one call at a time. */
+#ifndef GRAPH_DB_H
+#define GRAPH_DB_H
+
+#include "core/buf.h"
+#include "core/own.h"
+
+typedef struct bal_db bal_db;
+
+typedef enum bal_value_type {
+    BAL_VALUE_NULL,
+    BAL_VALUE_INT,
+    BAL_VALUE_TEXT,
+    BAL_VALUE_BLOB,
+} bal_value_type;
+
+typedef struct bal_value {
+    bal_value_type type;
+    int64_t number;
+    bal_bytes bytes; /* TEXT (NUL-terminated behind len) and BLOB */
+} bal_value;
+
+bal_value bal_null(void);
+bal_value bal_int(int64_t number);
+bal_value bal_text(const char *text); /* NULL: null */
+bal_value bal_blob(const void *data, size_t len);
+bal_value bal_id_value(const bal_id *id); /* NULL: null */
+
+/* columns are borrowed for the call. BAL_ROW_STOP ends the query with
+ * success. */
+#define BAL_ROW_STOP 1
+typedef int bal_row_fn(void *ctx, const bal_value *columns, size_t count,
+                       bal_error *err);
+
+enum bal_db_flags {
+    BAL_DB_CREATE = 1,
+};
+
+typedef struct bal_db_ops {
+    const char *scheme;
+    /* wait: seconds before EBUSY. ENOTFOUND without CREATE. */
+    int (*open)(bal_db **out, const char *rest, const char *root, double wait,
+                unsigned flags, bal_error *err);
+    /* fn NULL: rows are passed over. *changed (may be NULL): rows written. */
+    int (*query)(bal_db *self, const char *sql, const bal_value *args,
+                 size_t count, bal_row_fn *fn, void *ctx, uint64_t *changed,
+                 bal_error *err);
+    int (*begin)(bal_db *self, unsigned flags, bal_error *err);
+    int (*commit)(bal_db *self, bal_error *err); /* durable on return */
+    void (*rollback)(bal_db *self);
+    void (*free)(bal_db *self);
+} bal_db_ops;
+
+struct bal_db {
+    const bal_db_ops *ops;
+};
+
+enum bal_tx_flags { BAL_TX_WRITE = 1 };
+
+BAL_CHECK int bal_db_open(bal_db **out, const char *url, const char *root,
+                          double wait, unsigned flags, bal_error *err);
+void bal_db_free(bal_db *self);
+BAL_OWNABLE(bal_db)
+BAL_CHECK int bal_db_query(bal_db *self, const char *sql, const bal_value *args,
+                           size_t count, bal_row_fn *fn, void *ctx,
+                           bal_error *err);
+/* For statements without rows; *changed may be NULL. */
+BAL_CHECK int bal_db_run(bal_db *self, const char *sql, const bal_value *args,
+                         size_t count, uint64_t *changed, bal_error *err);
+
+/* A transaction: rolled back when its scope ends without commit. Holds the
+ * connection's lock from begin on; calls inside it by the same thread are
+ * fine. */
+typedef struct bal_tx {
+    bal_db *db;
+} bal_tx;
+BAL_CHECK int bal_tx_begin(bal_tx *self, bal_db *db, unsigned flags,
+                           bal_error *err);
+BAL_CHECK int bal_tx_commit(bal_tx *self, bal_error *err);
+void bal_tx_done(bal_tx *self);
+
+#endif

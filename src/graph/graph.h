@@ -1,0 +1,196 @@
+/* Facts at rest: tenants, manifests, blocks, commits, refs and how they moved.
+ * Knows no model and no byte of a block. Every call that takes several
+ * statements is one transaction, or joins the caller's (graph_begin). */
+#ifndef GRAPH_GRAPH_H
+#define GRAPH_GRAPH_H
+
+#include "core/buf.h"
+#include "graph/db.h"
+
+typedef struct bal_graph bal_graph;
+
+#define BAL_SCHEMA_VERSION 1
+
+/* Takes the database, on failure too, and brings its schema to this version,
+ * under a lock. A newer one is EUNSUPPORTED. ENOTFOUND if it is empty and flags
+ * lack CREATE. */
+BAL_CHECK int bal_graph_open(bal_graph **out, bal_db *db, unsigned flags,
+                             bal_error *err);
+void bal_graph_free(bal_graph *self);
+BAL_OWNABLE(bal_graph)
+/* A transaction over several calls; see bal_tx. */
+BAL_CHECK int bal_graph_begin(bal_tx *tx, bal_graph *self, unsigned flags,
+                              bal_error *err);
+
+/* ---- settings ---------------------------------------------------------- */
+
+/* Appends the value; ENOTFOUND. */
+BAL_CHECK int bal_graph_setting(bal_graph *self, const char *key, bal_buf *to,
+                                bal_error *err);
+/* value NULL removes it. */
+BAL_CHECK int bal_graph_set(bal_graph *self, const char *key, const char *value,
+                            bal_error *err);
+
+/* ---- tenants: a number inside, a name outside --------------------------- */
+
+/* ENOTFOUND; with BAL_DB_CREATE in flags it is made. */
+BAL_CHECK int bal_graph_tenant(bal_graph *self, int64_t *tenant,
+                               const char *name, unsigned flags,
+                               bal_error *err);
+typedef int bal_graph_name_fn(void *ctx, const char *name, bal_error *err);
+BAL_CHECK int bal_graph_tenants(bal_graph *self, bal_graph_name_fn *fn,
+                                void *ctx, bal_error *err);
+
+/* ---- blocks and manifests ---------------------------------------------- */
+
+typedef struct bal_block_row {
+    bal_id id;
+    uint64_t size;   /* logical bytes */
+    uint64_t stored; /* at rest */
+    unsigned codec;
+} bal_block_row;
+
+/* *there tells; row (may be NULL) is filled then. */
+BAL_CHECK int bal_graph_block(bal_graph *self, int64_t tenant, const bal_id *id,
+                              bal_block_row *row, bool *there, bal_error *err);
+/* Each block row of a tenant, by id. */
+typedef int bal_graph_block_fn(void *ctx, const bal_block_row *row,
+                               bal_error *err);
+BAL_CHECK int bal_graph_blocks(bal_graph *self, int64_t tenant,
+                               bal_graph_block_fn *fn, void *ctx,
+                               bal_error *err);
+/* Each block row that no manifest uses. */
+BAL_CHECK int bal_graph_unused(bal_graph *self, int64_t tenant,
+                               bal_graph_block_fn *fn, void *ctx,
+                               bal_error *err);
+BAL_CHECK int bal_graph_block_forget(bal_graph *self, int64_t tenant,
+                                     const bal_id *id, bal_error *err);
+
+typedef struct bal_manifest_row {
+    bal_id id;
+    const char *kind;
+    bal_bytes body;   /* canonical JSON */
+    uint64_t logical; /* bytes of all its entries */
+} bal_manifest_row;
+
+/* Insert rows for blocks that are new, the manifest and what it uses; one that
+ * is there already is left as it is. ids: every block it uses, without
+ * repetition. */
+BAL_CHECK int bal_graph_manifest_put(bal_graph *self, int64_t tenant,
+                                     const bal_manifest_row *row,
+                                     const bal_block_row *blocks,
+                                     size_t block_count, const bal_id *ids,
+                                     size_t id_count, bal_error *err);
+/* Appends the body; ENOTFOUND. */
+BAL_CHECK int bal_graph_manifest(bal_graph *self, int64_t tenant,
+                                 const bal_id *id, bal_buf *body,
+                                 bal_error *err);
+typedef int bal_graph_id_fn(void *ctx, const bal_id *id, bal_error *err);
+BAL_CHECK int bal_graph_manifests(bal_graph *self, int64_t tenant,
+                                  bal_graph_id_fn *fn, void *ctx,
+                                  bal_error *err);
+/* The blocks that a manifest's rows name, by id. */
+BAL_CHECK int bal_graph_uses(bal_graph *self, int64_t tenant,
+                             const bal_id *manifest, bal_graph_id_fn *fn,
+                             void *ctx, bal_error *err);
+
+/* ---- commits ----------------------------------------------------------- */
+
+typedef struct bal_commit_row {
+    bal_id id;
+    bal_id manifest;
+    bal_id parent; /* where history goes on from here now */
+    bool has_parent;
+    bal_id made_on; /* the parent it was made with, which its id covers */
+    bool has_made_on;
+    const char *kind; /* of its manifest */
+    const char *message;
+    const char *author;
+    const char *base_model; /* NULL: not told */
+    const char *metadata;   /* canonical JSON object */
+    int64_t created_at;
+} bal_commit_row;
+
+typedef int bal_commit_row_fn(void *ctx, const bal_commit_row *row,
+                              bal_error *err);
+BAL_CHECK int bal_graph_commit_put(bal_graph *self, int64_t tenant,
+                                   const bal_commit_row *row, bal_error *err);
+/* Calls fn once; ENOTFOUND. */
+BAL_CHECK int bal_graph_commit(bal_graph *self, int64_t tenant,
+                               const bal_id *id, bal_commit_row_fn *fn,
+                               void *ctx, bal_error *err);
+/* From id back along parents, limit of them at most (0: all); one query. */
+BAL_CHECK int bal_graph_history(bal_graph *self, int64_t tenant,
+                                const bal_id *from, uint64_t limit,
+                                bal_commit_row_fn *fn, void *ctx,
+                                bal_error *err);
+/* Each commit of a tenant, oldest first. */
+BAL_CHECK int bal_graph_commits(bal_graph *self, int64_t tenant,
+                                bal_commit_row_fn *fn, void *ctx,
+                                bal_error *err);
+/* Ids with a prefix of 1 … 64 hex digits, by id, limit at most (an index range,
+ * not a scan). */
+BAL_CHECK int bal_graph_prefix(bal_graph *self, int64_t tenant,
+                               const char *prefix, uint64_t limit,
+                               bal_graph_id_fn *fn, void *ctx, bal_error *err);
+
+/* ---- refs -------------------------------------------------------------- */
+
+/* *there tells. */
+BAL_CHECK int bal_graph_ref(bal_graph *self, int64_t tenant, const char *name,
+                            bal_id *commit, bool *there, bal_error *err);
+typedef int bal_graph_ref_fn(void *ctx, const char *name, const bal_id *commit,
+                             bal_error *err);
+BAL_CHECK int bal_graph_refs(bal_graph *self, int64_t tenant,
+                             bal_graph_ref_fn *fn, void *ctx, bal_error *err);
+
+typedef struct bal_move_row {
+    const char *ref;
+    uint64_t n; /* 0 is the newest; ignored by move */
+    const char *op;
+    bal_id old, now;
+    bool has_old, has_now;
+    int64_t at;
+    const char *message;
+} bal_move_row;
+/* Compare and swap: the ref must be at row->old (or absent without has_old),
+ * else ECONFLICT; the move goes into the reflog in the same transaction. */
+BAL_CHECK int bal_graph_move(bal_graph *self, int64_t tenant,
+                             const bal_move_row *row, bal_error *err);
+typedef int bal_move_row_fn(void *ctx, const bal_move_row *row, bal_error *err);
+/* Newest first; ref NULL: of every ref (n counts within each ref). */
+BAL_CHECK int bal_graph_reflog(bal_graph *self, int64_t tenant, const char *ref,
+                               bal_move_row_fn *fn, void *ctx, bal_error *err);
+
+/* ---- what a writer is about to publish ---------------------------------- */
+
+/* Noted, durably, before the blocks can be seen under their names, and removed
+ * in the transaction that names them: what a killed writer published without
+ * naming it is known. session is a name of the writer's own. */
+BAL_CHECK int bal_graph_intend(bal_graph *self, int64_t tenant,
+                               const char *session, const bal_id *ids,
+                               size_t count, bal_error *err);
+/* session NULL: of every session. */
+BAL_CHECK int bal_graph_intended_done(bal_graph *self, const char *session,
+                                      bal_error *err);
+/* Every intended block that has no block row, of any session but `except`
+ * (NULL: of any). */
+typedef int bal_intended_fn(void *ctx, const char *session, const char *tenant,
+                            const bal_id *id, bal_error *err);
+BAL_CHECK int bal_graph_intended(bal_graph *self, const char *except,
+                                 bal_intended_fn *fn, void *ctx,
+                                 bal_error *err);
+
+/* ---- counting ---------------------------------------------------------- */
+
+/* tenant 0: all. */
+BAL_CHECK int bal_graph_stats(bal_graph *self, int64_t tenant, bal_stats *out,
+                              bal_error *err);
+/* What the database itself finds wrong with itself, and rows that point
+ * nowhere: refs, parents, manifests, uses, reflog against refs. */
+typedef int bal_graph_fault_fn(void *ctx, const char *kind, const char *what,
+                               const char *detail, bal_error *err);
+BAL_CHECK int bal_graph_check(bal_graph *self, bal_graph_fault_fn *fn,
+                              void *ctx, bal_error *err);
+
+#endif

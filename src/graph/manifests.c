@@ -1,0 +1,292 @@
+/* Blocks and manifests: which blocks a tenant has and what uses them. */
+#include "core/error.h"
+#include "graph/inside.h"
+
+/* ---- blocks ------------------------------------------------------------ */
+
+static int read_block(bal_block_row *row, const bal_value *columns,
+                      bal_error *err)
+{
+    uint64_t codec = 0;
+
+    int rc = bal_column_id(&row->id, &columns[0], err);
+    if (rc)
+        return rc;
+    rc = bal_column_count(&row->size, &columns[1], err);
+    if (rc)
+        return rc;
+    rc = bal_column_count(&row->stored, &columns[2], err);
+    if (rc)
+        return rc;
+    rc = bal_column_count(&codec, &columns[3], err);
+    if (rc)
+        return rc;
+    if (codec > UINT32_MAX)
+        return bal_fail(err, BAL_ECORRUPT, "block '%s' has no known codec",
+                        bal_id_short(&row->id).text);
+    row->codec = (unsigned)codec;
+    return 0;
+}
+
+typedef struct block_job {
+    bal_graph_block_fn *fn;
+    void *ctx;
+} block_job;
+
+static int pass_block(void *ctx, const bal_value *columns, size_t count,
+                      bal_error *err)
+{
+    const block_job *job = ctx;
+    bal_block_row row = { 0 };
+
+    (void)count;
+    int rc = read_block(&row, columns, err);
+    if (rc)
+        return rc;
+    return job->fn(job->ctx, &row, err);
+}
+
+typedef struct found_block {
+    bal_block_row row;
+    bool there;
+} found_block;
+
+static int take_block(void *ctx, const bal_value *columns, size_t count,
+                      bal_error *err)
+{
+    found_block *found = ctx;
+
+    (void)count;
+    int rc = read_block(&found->row, columns, err);
+    if (rc)
+        return rc;
+    found->there = true;
+    return BAL_ROW_STOP;
+}
+
+int bal_graph_block(bal_graph *self, int64_t tenant, const bal_id *id,
+                    bal_block_row *row, bool *there, bal_error *err)
+{
+    const bal_value args[] = { bal_int(tenant), bal_id_value(id) };
+    found_block found = { 0 };
+
+    int rc = bal_db_query(self->db,
+                          "SELECT id, size, stored, codec FROM blocks "
+                          "WHERE tenant = $1 AND id = $2",
+                          args, 2, take_block, &found, err);
+    if (rc)
+        return rc;
+    *there = found.there;
+    if (row && found.there)
+        *row = found.row;
+    return 0;
+}
+
+int bal_graph_blocks(bal_graph *self, int64_t tenant, bal_graph_block_fn *fn,
+                     void *ctx, bal_error *err)
+{
+    const bal_value args[] = { bal_int(tenant) };
+    block_job job = { fn, ctx };
+
+    return bal_db_query(self->db,
+                        "SELECT id, size, stored, codec FROM blocks "
+                        "WHERE tenant = $1 ORDER BY id",
+                        args, 1, pass_block, &job, err);
+}
+
+int bal_graph_unused(bal_graph *self, int64_t tenant, bal_graph_block_fn *fn,
+                     void *ctx, bal_error *err)
+{
+    const bal_value args[] = { bal_int(tenant) };
+    block_job job = { fn, ctx };
+
+    return bal_db_query(self->db,
+                        "SELECT b.id, b.size, b.stored, b.codec FROM blocks b "
+                        "WHERE b.tenant = $1 AND NOT EXISTS "
+                        "(SELECT 1 FROM uses u WHERE u.block = b.number) "
+                        "ORDER BY b.id",
+                        args, 1, pass_block, &job, err);
+}
+
+int bal_graph_block_forget(bal_graph *self, int64_t tenant, const bal_id *id,
+                           bal_error *err)
+{
+    const bal_value args[] = { bal_int(tenant), bal_id_value(id) };
+
+    int rc =
+        bal_db_run(self->db, "DELETE FROM blocks WHERE tenant = $1 AND id = $2",
+                   args, 2, NULL, err);
+    if (rc == BAL_ECONFLICT)
+        return bal_fail(err, rc, "block '%s' is in use", bal_id_short(id).text);
+    return rc;
+}
+
+/* ---- manifests --------------------------------------------------------- */
+
+static int put_block(bal_graph *self, int64_t tenant, const bal_block_row *row,
+                     bal_error *err)
+{
+    if (row->size > INT64_MAX || row->stored > INT64_MAX)
+        return bal_fail(err, BAL_EINVAL, "block '%s' is too large",
+                        bal_id_short(&row->id).text);
+
+    const bal_value args[] = {
+        bal_int(tenant),
+        bal_id_value(&row->id),
+        bal_int((int64_t)row->size),
+        bal_int((int64_t)row->stored),
+        bal_int(row->codec),
+    };
+    return bal_db_run(self->db,
+                      "INSERT INTO blocks (tenant, id, size, stored, codec) "
+                      "VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
+                      args, 5, NULL, err);
+}
+
+static int put_use(bal_graph *self, int64_t tenant, int64_t manifest,
+                   const bal_id *id, bal_error *err)
+{
+    const bal_value args[] = {
+        bal_int(manifest),
+        bal_int(tenant),
+        bal_id_value(id),
+    };
+    uint64_t changed = 0;
+
+    int rc = bal_db_run(self->db,
+                        "INSERT INTO uses (manifest, block) "
+                        "SELECT $1, number FROM blocks "
+                        "WHERE tenant = $2 AND id = $3",
+                        args, 3, &changed, err);
+    if (rc)
+        return rc;
+    if (!changed)
+        return bal_fail(err, BAL_ECONFLICT, "block '%s' was removed meanwhile",
+                        bal_id_short(id).text);
+    return 0;
+}
+
+/* *there false: it was in already. */
+static int put_body(bal_graph *self, int64_t tenant,
+                    const bal_manifest_row *row, int64_t *number, bool *made,
+                    bal_error *err)
+{
+    if (row->logical > INT64_MAX)
+        return bal_fail(err, BAL_EINVAL, "manifest '%s' is too large",
+                        bal_id_short(&row->id).text);
+
+    const bal_value args[] = {
+        bal_int(tenant),
+        bal_id_value(&row->id),
+        bal_text(row->kind),
+        bal_int((int64_t)row->logical),
+        bal_blob(row->body.data, row->body.len),
+    };
+    return bal_graph_number(
+        self,
+        "INSERT INTO manifests (tenant, id, kind, logical, body) "
+        "VALUES ($1, $2, $3, $4, $5) "
+        "ON CONFLICT DO NOTHING RETURNING number",
+        args, 5, number, made, err);
+}
+
+static int put_all(bal_graph *self, int64_t tenant, const bal_manifest_row *row,
+                   const bal_id *ids, size_t id_count, bal_error *err)
+{
+    int64_t number = 0;
+    bool made = false;
+
+    int rc = put_body(self, tenant, row, &number, &made, err);
+    if (rc || !made)
+        return rc;
+    for (size_t i = 0; i < id_count; i++) {
+        rc = put_use(self, tenant, number, &ids[i], err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+int bal_graph_manifest_put(bal_graph *self, int64_t tenant,
+                           const bal_manifest_row *row,
+                           const bal_block_row *blocks, size_t block_count,
+                           const bal_id *ids, size_t id_count, bal_error *err)
+{
+    BAL_LOCAL(bal_tx) tx = { 0 };
+
+    int rc = bal_tx_begin(&tx, self->db, BAL_TX_WRITE, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < block_count; i++) {
+        rc = put_block(self, tenant, &blocks[i], err);
+        if (rc)
+            return rc;
+    }
+    rc = put_all(self, tenant, row, ids, id_count, err);
+    if (rc)
+        return rc;
+    return bal_tx_commit(&tx, err);
+}
+
+typedef struct body_job {
+    bal_buf *to;
+    bool there;
+} body_job;
+
+static int take_body(void *ctx, const bal_value *columns, size_t count,
+                     bal_error *err)
+{
+    body_job *job = ctx;
+
+    (void)count;
+    if (columns[0].type != BAL_VALUE_BLOB)
+        return bal_fail(err, BAL_ECORRUPT,
+                        "the database has something else where a manifest "
+                        "belongs");
+    job->there = true;
+    int rc = bal_buf_append(job->to, columns[0].bytes.data,
+                            columns[0].bytes.len, err);
+    return rc ? rc : BAL_ROW_STOP;
+}
+
+int bal_graph_manifest(bal_graph *self, int64_t tenant, const bal_id *id,
+                       bal_buf *body, bal_error *err)
+{
+    const bal_value args[] = { bal_int(tenant), bal_id_value(id) };
+    body_job job = { .to = body };
+
+    int rc = bal_db_query(self->db,
+                          "SELECT body FROM manifests "
+                          "WHERE tenant = $1 AND id = $2",
+                          args, 2, take_body, &job, err);
+    if (rc)
+        return rc;
+    if (!job.there)
+        return bal_fail(err, BAL_ENOTFOUND, "no manifest '%s'",
+                        bal_id_short(id).text);
+    return 0;
+}
+
+int bal_graph_manifests(bal_graph *self, int64_t tenant, bal_graph_id_fn *fn,
+                        void *ctx, bal_error *err)
+{
+    const bal_value args[] = { bal_int(tenant) };
+
+    return bal_graph_each_id(self,
+                             "SELECT id FROM manifests WHERE tenant = $1 "
+                             "ORDER BY id",
+                             args, 1, fn, ctx, err);
+}
+
+int bal_graph_uses(bal_graph *self, int64_t tenant, const bal_id *manifest,
+                   bal_graph_id_fn *fn, void *ctx, bal_error *err)
+{
+    const bal_value args[] = { bal_int(tenant), bal_id_value(manifest) };
+
+    return bal_graph_each_id(self,
+                             "SELECT b.id FROM manifests m "
+                             "JOIN uses u ON u.manifest = m.number "
+                             "JOIN blocks b ON b.number = u.block "
+                             "WHERE m.tenant = $1 AND m.id = $2 ORDER BY b.id",
+                             args, 2, fn, ctx, err);
+}
