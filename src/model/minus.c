@@ -1,0 +1,253 @@
+/* tuned - base as a model. Listing it takes the first pass over both models
+ * (minus_scan.c); reading it is the second, range by range, with nothing kept:
+ * what a difference takes is two reads and a subtraction. */
+#include <string.h>
+
+#include "core/error.h"
+#include "kernel/dtype.h"
+#include "model/arithmetic.h"
+#include "model/minus_scan.h"
+#include "model/wide.h"
+
+/* A RESIDUAL has the tag of its DIFFERENCE: the number of their pair. */
+typedef struct minus {
+    bal_model model;
+    bal_model *tuned, *base;
+    bal_pairs pairs; /* a: in tuned, b: in base */
+} minus;
+
+/* ---- reading ------------------------------------------------------------ */
+
+/* Dtypes of a pair that is subtracted. */
+typedef struct twin {
+    bal_dtype of, base, wide;
+} twin;
+
+static twin twin_of(const minus *self, size_t tag)
+{
+    const bal_pair *pair = &self->pairs.rows[tag];
+    bal_dtype of = bal_model_at(self->tuned, pair->a)->dtype;
+    bal_dtype base = bal_model_at(self->base, pair->b)->dtype;
+
+    return (twin){ of, base, bal_wide_of(of, base) };
+}
+
+/* Of every block, source 0 is tuned and source 1 is base. */
+static void difference_block(const bal_block *block, void *ctx)
+{
+    const twin *self = ctx;
+    const void *tuned = bal_widened(self->wide, block->room[0], self->of,
+                                    block->raw[0], block->n);
+    const void *base = bal_widened(self->wide, block->room[1], self->base,
+                                   block->raw[1], block->n);
+
+    bal_wide_sub(self->wide, block->to, tuned, base, block->n);
+}
+
+static void residual_block(const bal_block *block, void *ctx)
+{
+    const twin *self = ctx;
+    const void *tuned = bal_widened(self->wide, block->room[0], self->of,
+                                    block->raw[0], block->n);
+    const void *base = bal_widened(self->wide, block->room[1], self->base,
+                                   block->raw[1], block->n);
+    void *sum = block->room[0];
+    void *back = block->room[2];
+
+    bal_wide_sub(self->wide, sum, tuned, base, block->n);
+    bal_wide_add(self->wide, sum, base, sum, block->n);
+    bal_narrow(self->of, back, self->wide, sum, block->n);
+    bal_residual_sub(self->of, block->to, block->raw[0], back, block->n);
+}
+
+static int minus_read(bal_model *model, size_t i, uint64_t offset, void *to,
+                      size_t len, bal_error *err)
+{
+    minus *self = (minus *)model;
+    const bal_tensor *entry = bal_model_at(model, i);
+    size_t tag = bal_model_tag(model, i);
+    const bal_pair *pair = &self->pairs.rows[tag];
+    size_t width = bal_dtype_bits(entry->dtype) / 8;
+
+    if (entry->form == BAL_FORM_WHOLE)
+        return bal_model_read(self->tuned, pair->a, offset, to, len, err);
+    twin both = twin_of(self, tag);
+    bal_wide_job job = {
+        .sources = { { self->tuned, pair->a, bal_dtype_bits(both.of) / 8 },
+                     { self->base, pair->b, bal_dtype_bits(both.base) / 8 } },
+        .count = 2,
+        .width = width,
+        .fn = entry->form == BAL_FORM_RESIDUAL ? residual_block
+                                               : difference_block,
+        .ctx = &both,
+    };
+    return bal_wide_run(&job, offset / width, len / width, to, err);
+}
+
+static void minus_free(bal_model *model)
+{
+    minus *self = (minus *)model;
+
+    bal_model_free(self->tuned);
+    bal_model_free(self->base);
+    bal_pairs_done(&self->pairs);
+}
+
+static const bal_model_ops ops = { .read = minus_read, .free = minus_free };
+
+/* ---- listing ------------------------------------------------------------ */
+
+static int add_difference(minus *self, size_t n, bal_tensor *entry,
+                          unsigned flags, bal_error *err)
+{
+    twin both = twin_of(self, n);
+
+    entry->form = BAL_FORM_DIFFERENCE;
+    entry->dtype = both.wide;
+    int rc = bal_model_add(&self->model, entry, n, err);
+    if (rc || !(flags & BAL_FOUND_RESIDUAL))
+        return rc;
+    entry->form = BAL_FORM_RESIDUAL;
+    entry->dtype = bal_dtype_row_of(both.of)->bits_as;
+    entry->base = NULL;
+    entry->tuned = NULL;
+    return bal_model_add(&self->model, entry, n, err);
+}
+
+static int add_entry(minus *self, size_t n, const bal_found *found,
+                     bal_error *err)
+{
+    const bal_pair *pair = &self->pairs.rows[n];
+    bool in_tuned = pair->a != BAL_NONE;
+    bool in_base = pair->b != BAL_NONE;
+
+    if (!in_tuned && !in_base)
+        return 0;
+    bal_tensor entry = in_tuned ? *bal_model_at(self->tuned, pair->a)
+                                : *bal_model_at(self->base, pair->b);
+    entry.tuned = in_tuned ? &found->tuned[n] : NULL;
+    entry.base = in_base ? &found->base[n] : NULL;
+    entry.of = entry.dtype;
+    entry.form = in_tuned ? BAL_FORM_WHOLE : BAL_FORM_REMOVED;
+    if (in_tuned && in_base && !(found->flags[n] & BAL_FOUND_UNEQUAL))
+        entry.form = BAL_FORM_SAME;
+    else if (bal_pair_subtracts(pair, self->tuned, self->base))
+        return add_difference(self, n, &entry, found->flags[n], err);
+    return bal_model_add(&self->model, &entry, n, err);
+}
+
+/* Headers are taken from tuned as they are. */
+static void drop_base_headers(minus *self)
+{
+    for (size_t n = 0; n < self->pairs.count; n++) {
+        bal_pair *pair = &self->pairs.rows[n];
+        if (pair->b != BAL_NONE &&
+            bal_model_at(self->base, pair->b)->part == BAL_PART_HEADER)
+            pair->b = BAL_NONE;
+    }
+}
+
+static int list(minus *self, bal_work *work, bal_error *err)
+{
+    BAL_LOCAL(bal_found) found = { 0 };
+
+    int rc = bal_pairs_join(&self->pairs, self->tuned, self->base, err);
+    if (rc)
+        return rc;
+    drop_base_headers(self);
+    rc = bal_minus_scan(&found, &self->pairs, self->tuned, self->base, work,
+                        err);
+    if (rc)
+        return rc;
+    for (size_t n = 0; n < self->pairs.count; n++) {
+        rc = add_entry(self, n, &found, err);
+        if (rc)
+            return rc;
+    }
+    return bal_model_ready(&self->model, err);
+}
+
+static int tell(minus *self, bal_error *err)
+{
+    const bal_facts *base = bal_model_facts(self->base);
+    bal_facts facts = {
+        .kind = BAL_KIND_DELTA,
+        .name = bal_model_facts(self->tuned)->name,
+        .base_model = base->base_model ? base->base_model : base->name,
+        .revision = base->revision,
+    };
+
+    return bal_model_tell(&self->model, &facts, err);
+}
+
+static int check_alone(const bal_model *model, bal_error *err)
+{
+    const char *name = bal_model_facts(model)->name;
+
+    for (size_t i = 0; i < bal_model_count(model); i++) {
+        if (bal_model_at(model, i)->form != BAL_FORM_WHOLE)
+            return bal_fail(err, BAL_EINVAL,
+                            "'%s' is a difference to a base itself: a delta "
+                            "is made of whole models",
+                            name ? name : "model");
+    }
+    return 0;
+}
+
+int bal_model_minus(bal_model **out, bal_model *tuned, bal_model *base,
+                    bal_work *work, bal_error *err)
+{
+    int rc = check_alone(tuned, err);
+    if (rc)
+        return rc;
+    rc = check_alone(base, err);
+    if (rc)
+        return rc;
+    minus *self = bal_model_alloc(sizeof(*self), &ops);
+    if (!self)
+        return bal_fail_memory(err, "comparing two models");
+    BAL_OWN(bal_model) model = &self->model;
+    self->tuned = bal_model_ref(tuned);
+    self->base = bal_model_ref(base);
+    rc = tell(self, err);
+    if (rc)
+        return rc;
+    rc = list(self, work, err);
+    if (rc)
+        return rc;
+
+    *out = BAL_TAKE(model);
+    return 0;
+}
+
+/* ---- counting ----------------------------------------------------------- */
+
+/* Where a base had the tensor too and no difference could be taken: floats were
+ * of another shape; of others, nothing tells a new shape from new values. */
+static uint64_t *count_of(bal_minus_report *out, const bal_tensor *entry)
+{
+    uint64_t *const counts[] = {
+        [BAL_FORM_WHOLE] = &out->changed,
+        [BAL_FORM_DIFFERENCE] = &out->changed,
+        [BAL_FORM_RESIDUAL] = NULL,
+        [BAL_FORM_SAME] = &out->unchanged,
+        [BAL_FORM_REMOVED] = &out->removed,
+    };
+
+    if (entry->form == BAL_FORM_WHOLE && !entry->base)
+        return &out->added;
+    if (entry->form == BAL_FORM_WHOLE && bal_tensor_float(entry))
+        return &out->reshaped;
+    return counts[entry->form];
+}
+
+void bal_minus_count(bal_minus_report *out, const bal_model *delta)
+{
+    *out = (bal_minus_report){ 0 };
+    for (size_t i = 0; i < bal_model_count(delta); i++) {
+        const bal_tensor *entry = bal_model_at(delta, i);
+        uint64_t *count = count_of(out, entry);
+        if (entry->part == BAL_PART_TENSOR && count)
+            ++*count;
+    }
+}

@@ -1,0 +1,72 @@
+/* A model is anything whose tensors can be listed and read by range. One
+ * vtable; every implementation has bal_model as its first member, and every
+ * caller goes through the bal_model_verb doors of ballast.h. */
+#ifndef MODEL_MODEL_H
+#define MODEL_MODEL_H
+
+#include <stdatomic.h>
+
+#include "ballast.h"
+
+#include "core/buf.h"
+#include "core/map.h"
+#include "core/own.h"
+#include "core/pool.h"
+
+typedef struct bal_model_ops {
+    /* Bytes [offset, offset + len) of entry i; the door has checked that they
+     * are in it. Any number of threads at once. */
+    int (*read)(bal_model *self, size_t i, uint64_t offset, void *to,
+                size_t len, bal_error *err);
+    /* Called once, after the last reference went. Frees all but the base. */
+    void (*free)(bal_model *self);
+} bal_model_ops;
+
+/* The entries are built before a model is given out and do not change. */
+struct bal_model {
+    const bal_model_ops *ops;
+    atomic_uint refs;
+    bal_facts facts; /* texts in the arena */
+    bal_tensor *entries;
+    size_t *tags;   /* beside entries */
+    size_t *places; /* where the entry that was added n-th is now */
+    size_t count, room;
+    bal_map names[3]; /* by bal_part: name to n, RESIDUAL left out */
+    bal_arena arena;  /* names, shapes, digests, texts */
+};
+
+BAL_OWNABLE(bal_model)
+
+/* ---- for implementations ------------------------------------------------ */
+
+/* size bytes, zeroed, one reference. NULL: no memory. */
+void *bal_model_alloc(size_t size, const bal_model_ops *ops);
+/* Add a copy of entry (its texts and arrays copied into the arena; size is
+ * filled in from dtype and shape for a TENSOR that is WHOLE, DIFFERENCE or
+ * RESIDUAL, 0 for SAME and REMOVED). ECORRUPT: a name twice. Entries may come
+ * in any order; bal_model_ready sorts them: tensors, files, headers, each by
+ * name bytewise, a RESIDUAL right behind its DIFFERENCE. `tag` comes back from
+ * bal_model_tag after sorting: what the implementation knows the entry by. */
+BAL_CHECK int bal_model_add(bal_model *self, const bal_tensor *entry,
+                            size_t tag, bal_error *err);
+BAL_CHECK int bal_model_ready(bal_model *self, bal_error *err);
+size_t bal_model_tag(const bal_model *self, size_t i);
+/* Copies of the texts, in the arena. */
+BAL_CHECK int bal_model_tell(bal_model *self, const bal_facts *facts,
+                             bal_error *err);
+
+/* ---- for callers below the store ---------------------------------------- */
+
+/* Pieces that a tensor is read, hashed and computed in: the unit of digests, of
+ * work items, of memory. A multiple of every element size. */
+#define BAL_TILE ((uint64_t)4 << 20)
+/* Tiles of `size` bytes; at least 1, so that an empty tensor is looked at. */
+size_t bal_tiles(uint64_t size);
+/* True for a TENSOR of BF16 F16 F32 F64. */
+bool bal_tensor_float(const bal_tensor *tensor);
+/* Same rank and dimensions. */
+bool bal_tensor_same_shape(const bal_tensor *a, const bal_tensor *b);
+/* Names `tensor 'w'`, `file 'config.json'` for messages. */
+const char *bal_part_name(bal_part part);
+
+#endif
