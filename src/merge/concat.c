@@ -1,0 +1,489 @@
+/* The sum of low-rank maps is a low-rank map: [s B, t D] [A; C] = s B A + t D
+ * C. So a linear merge of LoRA adapters needs no arithmetic but the scaling of
+ * the Bs, and its rank is the sum of the ranks. */
+#include "merge/concat.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/arith.h"
+#include "core/error.h"
+#include "kernel/kernels.h"
+#include "merge/join.h"
+#include "merge/linear.h"
+#include "model/elements.h"
+
+/* Elements at once; at least BAL_LORA_RANK_MAX, so that a row of B fits. */
+enum { CHUNK = 128 * 1024 };
+
+_Static_assert(CHUNK >= BAL_LORA_RANK_MAX, "a row of B fits in a chunk");
+
+typedef struct concat concat;
+typedef struct concat_row concat_row;
+typedef int concat_read_fn(concat *self, const concat_row *row, uint64_t offset,
+                           void *to, size_t len, bal_error *err);
+
+struct concat_row {
+    concat_read_fn *read;
+    size_t index; /* of a module, of an entry of the first input */
+};
+
+struct concat {
+    bal_model model;
+    bal_model **inputs;
+    bal_loras *adapters;
+    size_t count;
+    bal_joined *modules;
+    size_t module_count;
+    bal_map names; /* of modules */
+    bal_dtype dtype;
+    bal_buf config;
+    concat_row *rows;
+    size_t row_count;
+};
+
+/* ---- reading ------------------------------------------------------------ */
+
+/* Elements of A: those of each adapter lie together. */
+static int read_a(concat *self, const concat_row *row, uint64_t offset,
+                  void *to, size_t len, bal_error *err)
+{
+    const bal_joined *module = &self->modules[row->index];
+    size_t width = bal_dtype_bits(self->dtype) / 8;
+    uint64_t start = offset / width;
+    uint64_t end = start + len / width;
+    uint8_t *at = to;
+    double *wide = malloc(bal_min(len / width, CHUNK) * sizeof(*wide));
+    if (!wide)
+        return bal_fail_memory(err, "merging adapters");
+
+    int rc = 0;
+    for (size_t i = 0; i < module->count && !rc; i++) {
+        const bal_share *share = &module->shares[i];
+        uint64_t first = share->at * module->in;
+        uint64_t last = first + share->lora->rank * module->in;
+
+        while (!rc && start < bal_min(end, last)) {
+            size_t n = bal_min(bal_min(end, last) - start, CHUNK);
+            rc = bal_elements_read(wide, self->inputs[share->input],
+                                   share->lora->a, start - first, n, err);
+            if (!rc)
+                bal_kernels_use()->from_f64[self->dtype](at, wide, n);
+            start += n;
+            at += n * width;
+        }
+    }
+    free(wide);
+    return rc;
+}
+
+/* Rows of B, whole: each adapter's columns, scaled. */
+static int fill_rows(concat *self, const bal_joined *module, double *to,
+                     double *piece, uint64_t row, size_t rows, bal_error *err)
+{
+    for (size_t i = 0; i < module->count; i++) {
+        const bal_share *share = &module->shares[i];
+        size_t rank = (size_t)share->lora->rank;
+        int rc =
+            bal_elements_read(piece, self->inputs[share->input], share->lora->b,
+                              row * rank, rows * rank, err);
+        if (rc)
+            return rc;
+        bal_kernels_use()->scale(piece, share->scale, rows * rank);
+        for (size_t k = 0; k < rows; k++)
+            memcpy(to + k * module->rank + share->at, piece + k * rank,
+                   rank * sizeof(*to));
+    }
+    return 0;
+}
+
+static int read_b(concat *self, const concat_row *row, uint64_t offset,
+                  void *to, size_t len, bal_error *err)
+{
+    const bal_joined *module = &self->modules[row->index];
+    size_t width = bal_dtype_bits(self->dtype) / 8;
+    uint64_t start = offset / width;
+    uint64_t end = start + len / width;
+    uint64_t most = CHUNK / module->rank;
+    uint8_t *at = to;
+    double *wide = malloc(2 * (size_t)CHUNK * sizeof(*wide));
+    if (!wide)
+        return bal_fail_memory(err, "merging adapters");
+
+    int rc = 0;
+    while (start < end && !rc) {
+        uint64_t first = start / module->rank;
+        uint64_t behind = (end - 1) / module->rank + 1;
+        size_t rows = bal_min(most, behind - first);
+        uint64_t origin = first * module->rank;
+        size_t n = bal_min(end, origin + rows * module->rank) - start;
+
+        rc = fill_rows(self, module, wide, wide + CHUNK, first, rows, err);
+        if (!rc)
+            bal_kernels_use()->from_f64[self->dtype](
+                at, wide + (start - origin), n);
+        start += n;
+        at += n * width;
+    }
+    free(wide);
+    return rc;
+}
+
+static int read_config(concat *self, const concat_row *row, uint64_t offset,
+                       void *to, size_t len, bal_error *err)
+{
+    (void)row;
+    (void)err;
+    memcpy(to, self->config.data + offset, len);
+    return 0;
+}
+
+static int read_file(concat *self, const concat_row *row, uint64_t offset,
+                     void *to, size_t len, bal_error *err)
+{
+    return bal_model_read(self->inputs[0], row->index, offset, to, len, err);
+}
+
+static int concat_read(bal_model *model, size_t i, uint64_t offset, void *to,
+                       size_t len, bal_error *err)
+{
+    concat *self = (concat *)model;
+    const concat_row *row = &self->rows[bal_model_tag(model, i)];
+
+    return row->read(self, row, offset, to, len, err);
+}
+
+static void concat_free(bal_model *model)
+{
+    concat *self = (concat *)model;
+
+    for (size_t i = 0; i < self->count; i++) {
+        bal_model_free(self->inputs[i]);
+        bal_loras_done(&self->adapters[i]);
+    }
+    bal_map_done(&self->names);
+    bal_buf_done(&self->config);
+    free(self->inputs);
+    free(self->adapters);
+    free(self->modules);
+    free(self->rows);
+}
+
+static const bal_model_ops concat_ops = {
+    .read = concat_read,
+    .free = concat_free,
+};
+
+/* ---- modules ------------------------------------------------------------ */
+
+static int within_input(const concat *self, bal_error *err, int rc,
+                        size_t input)
+{
+    const char *name = bal_model_facts(self->inputs[input])->name;
+
+    return bal_within(err, rc, "input %zu '%s'", input + 1, name ? name : "");
+}
+
+/* The module of the result that an adapter's module goes into. */
+static int module_of(concat *self, bal_joined **out, const bal_lora *lora,
+                     bal_error *err)
+{
+    size_t at = self->module_count;
+    bool there;
+    int rc = bal_map_add(&self->names, lora->module, strlen(lora->module), &at,
+                         &there, err);
+    if (rc)
+        return rc;
+    bal_joined *module = &self->modules[at];
+    *out = module;
+    if (there)
+        return 0;
+    *module = (bal_joined){ .module = lora->module,
+                            .in = lora->in,
+                            .out = lora->out };
+    module->shares = bal_arena_alloc(&self->model.arena,
+                                     self->count * sizeof(*module->shares));
+    if (!module->shares)
+        return bal_fail_memory(err, "merging adapters");
+    self->module_count++;
+    return 0;
+}
+
+static int add_share(concat *self, size_t input, const bal_lora *lora,
+                     double weight, bal_error *err)
+{
+    bal_joined *module = NULL;
+    int rc = module_of(self, &module, lora, err);
+    if (rc)
+        return rc;
+    if (module->in != lora->in || module->out != lora->out)
+        return bal_fail(err, BAL_EINVAL,
+                        "module '%s' has another shape than in input %zu",
+                        lora->module, module->shares[0].input + 1);
+    module->shares[module->count++] = (bal_share){
+        .input = input,
+        .lora = lora,
+        .scale = weight * lora->scale,
+        .at = module->rank,
+    };
+    module->rank += lora->rank;
+    if (module->rank > BAL_LORA_RANK_MAX)
+        return bal_fail(err, BAL_EUNSUPPORTED,
+                        "module '%s': the ranks add up to more than %u",
+                        lora->module, BAL_LORA_RANK_MAX);
+    return 0;
+}
+
+static int read_adapter(concat *self, size_t input, bal_error *err)
+{
+    bal_loras *adapter = &self->adapters[input];
+    int rc = bal_loras_read(adapter, self->inputs[input], err);
+    if (rc)
+        return rc;
+    if (!adapter->whole_count)
+        return 0;
+    const bal_lora_whole *whole = &adapter->wholes[0];
+    return bal_fail(err, BAL_EUNSUPPORTED,
+                    "tensor '%s' is a whole tensor, which is not merged with "
+                    "adapters yet",
+                    bal_model_at(self->inputs[input], whole->entry)->name);
+}
+
+static int read_adapters(concat *self, bal_error *err)
+{
+    size_t most = 0;
+
+    for (size_t k = 0; k < self->count; k++) {
+        int rc = read_adapter(self, k, err);
+        if (rc)
+            return within_input(self, err, rc, k);
+        most += self->adapters[k].count;
+    }
+    self->modules = calloc(most + 1, sizeof(*self->modules));
+    return self->modules ? 0 : bal_fail_memory(err, "merging adapters");
+}
+
+static int join_modules(concat *self, const double *weights,
+                        const bal_values *values, bal_error *err)
+{
+    for (size_t k = 0; k < self->count; k++) {
+        double weight = bal_linear_share(weights, self->count, k, values);
+
+        for (size_t i = 0; i < self->adapters[k].count; i++) {
+            int rc =
+                add_share(self, k, &self->adapters[k].rows[i], weight, err);
+            if (rc)
+                return within_input(self, err, rc, k);
+        }
+    }
+    return 0;
+}
+
+/* Strict: every adapter has every module. */
+static int check_strict(const concat *self, bal_error *err)
+{
+    for (size_t i = 0; i < self->module_count; i++) {
+        const bal_joined *module = &self->modules[i];
+
+        for (size_t k = 0; k < self->count; k++) {
+            if (bal_loras_find(&self->adapters[k], module->module))
+                continue;
+            return within_input(
+                self, err,
+                bal_fail(err, BAL_EINVAL, "no module '%s'", module->module), k);
+        }
+    }
+    return 0;
+}
+
+/* The result's dtype: the one of all factors, F32 where they differ. */
+static void choose_dtype(concat *self, int asked)
+{
+    bool first = true;
+
+    for (size_t i = 0; i < self->module_count; i++) {
+        for (size_t k = 0; k < self->modules[i].count; k++) {
+            const bal_share *share = &self->modules[i].shares[k];
+            bal_model *input = self->inputs[share->input];
+            bal_dtype a = bal_model_at(input, share->lora->a)->dtype;
+            bal_dtype b = bal_model_at(input, share->lora->b)->dtype;
+            bal_dtype both = bal_dtype_join(a, b);
+
+            self->dtype = first ? both : bal_dtype_join(self->dtype, both);
+            first = false;
+        }
+    }
+    if (asked >= 0)
+        self->dtype = (bal_dtype)asked;
+}
+
+/* ---- entries ------------------------------------------------------------ */
+
+static int add(concat *self, const bal_tensor *entry, concat_read_fn *read,
+               size_t index, bal_error *err)
+{
+    int rc = bal_model_add(&self->model, entry, self->row_count, err);
+    if (rc)
+        return rc;
+    self->rows[self->row_count++] = (concat_row){ read, index };
+    return 0;
+}
+
+static int add_factor(concat *self, size_t i, char letter, bal_error *err)
+{
+    const bal_joined *module = &self->modules[i];
+    bool a = letter == 'A';
+    uint64_t shape[2] = { a ? module->rank : module->out,
+                          a ? module->in : module->rank };
+    BAL_LOCAL(bal_buf) name = { 0 };
+    int rc = bal_buf_format(&name, err, "%s%s.lora_%c.weight", BAL_PEFT_PREFIX,
+                            module->module, letter);
+    if (rc)
+        return rc;
+    bal_tensor entry = {
+        .name = bal_buf_string(&name),
+        .dtype = self->dtype,
+        .of = self->dtype,
+        .rank = 2,
+        .shape = shape,
+    };
+    return add(self, &entry, a ? read_a : read_b, i, err);
+}
+
+/* The first adapter's files, but for the card, which is about that one alone.
+ */
+static int add_files(concat *self, bal_error *err)
+{
+    uint64_t size = self->config.len;
+    bal_tensor config = {
+        .name = BAL_PEFT_CONFIG,
+        .part = BAL_PART_FILE,
+        .dtype = BAL_U8,
+        .of = BAL_U8,
+        .rank = 1,
+        .shape = &size,
+        .size = size,
+    };
+    int rc = add(self, &config, read_config, 0, err);
+
+    for (size_t i = 0; !rc && i < bal_model_count(self->inputs[0]); i++) {
+        const bal_tensor *entry = bal_model_at(self->inputs[0], i);
+
+        if (entry->part != BAL_PART_FILE ||
+            !strcmp(entry->name, BAL_PEFT_CONFIG) ||
+            !strcmp(entry->name, "README.md"))
+            continue;
+        rc = add(self, entry, read_file, i, err);
+    }
+    return rc;
+}
+
+static int list(concat *self, bal_error *err)
+{
+    size_t files = bal_model_count(self->inputs[0]);
+    int rc = bal_concat_config(&self->config, self->adapters, self->count,
+                               self->modules, self->module_count, err);
+    if (rc)
+        return rc;
+    self->rows =
+        calloc(2 * self->module_count + files + 1, sizeof(*self->rows));
+    if (!self->rows)
+        return bal_fail_memory(err, "merging adapters");
+    for (size_t i = 0; !rc && i < self->module_count; i++) {
+        rc = add_factor(self, i, 'A', err);
+        if (!rc)
+            rc = add_factor(self, i, 'B', err);
+    }
+    if (!rc)
+        rc = add_files(self, err);
+    return rc;
+}
+
+/* ---- opening ------------------------------------------------------------ */
+
+/* What the adapters tell of their base: the configs agree by now. */
+static int tell(concat *self, bal_error *err)
+{
+    bal_facts facts = { .kind = BAL_KIND_ADAPTER, .name = "view" };
+
+    for (size_t k = 0; k < self->count; k++) {
+        const bal_facts *input = bal_model_facts(self->inputs[k]);
+        if (!facts.base_model)
+            facts.base_model = input->base_model;
+        if (!facts.revision)
+            facts.revision = input->revision;
+    }
+    return bal_model_tell(&self->model, &facts, err);
+}
+
+static int take_inputs(concat *self, const bal_recipe *recipe,
+                       bal_model *const *inputs, bal_error *err)
+{
+    self->inputs = calloc(recipe->count, sizeof(bal_model *));
+    self->adapters = calloc(recipe->count, sizeof(*self->adapters));
+    if (!self->inputs || !self->adapters)
+        return bal_fail_memory(err, "merging adapters");
+    for (; self->count < recipe->count; self->count++)
+        self->inputs[self->count] = bal_model_ref(inputs[self->count]);
+    return 0;
+}
+
+static int join_all(concat *self, const bal_recipe *recipe,
+                    const bal_values *values, bal_error *err)
+{
+    double *weights = calloc(recipe->count, sizeof(*weights));
+    if (!weights)
+        return bal_fail_memory(err, "merging adapters");
+    for (size_t i = 0; i < recipe->count; i++)
+        weights[i] = recipe->inputs[i].weight;
+    int rc = join_modules(self, weights, values, err);
+    free(weights);
+    if (!rc && recipe->strict)
+        rc = check_strict(self, err);
+    choose_dtype(self, recipe->dtype);
+    return rc;
+}
+
+static int plan(concat *self, const bal_recipe *recipe,
+                bal_model *const *inputs, const bal_values *values,
+                bal_error *err)
+{
+    int rc = take_inputs(self, recipe, inputs, err);
+
+    if (!rc)
+        rc = read_adapters(self, err);
+    if (!rc)
+        rc = join_all(self, recipe, values, err);
+    if (!rc)
+        rc = list(self, err);
+    if (!rc)
+        rc = tell(self, err);
+    if (rc)
+        return rc;
+    return bal_model_ready(&self->model, err);
+}
+
+int bal_concat_open(bal_model **out, const bal_recipe *recipe,
+                    bal_model *const *inputs, bal_error *err)
+{
+    BAL_LOCAL(bal_values) values = { 0 };
+    int rc = bal_values_init(&values, recipe, err);
+    if (rc)
+        return rc;
+    /* One adapter that comes out as it went in is that adapter. */
+    if (recipe->count == 1 && recipe->dtype < 0 &&
+        recipe->method->same(recipe->inputs[0].weight, &values)) {
+        *out = bal_model_ref(inputs[0]);
+        return 0;
+    }
+    concat *self = bal_model_alloc(sizeof(*self), &concat_ops);
+    if (!self)
+        return bal_fail_memory(err, "merging adapters");
+    BAL_OWN(bal_model) model = &self->model;
+    rc = plan(self, recipe, inputs, &values, err);
+    if (rc)
+        return rc;
+    *out = BAL_TAKE(model);
+    return 0;
+}

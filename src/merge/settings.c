@@ -1,0 +1,141 @@
+/* Settings as rows of name and setter. */
+#include "merge/settings.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "core/error.h"
+#include "core/str.h"
+#include "merge/values.h"
+
+static const char *const spaces[] = {
+    [BAL_SPACE_AUTO] = "auto",       [BAL_SPACE_DELTA] = "delta",
+    [BAL_SPACE_WEIGHTS] = "weights", [BAL_SPACE_PRODUCT] = "product",
+    [BAL_SPACE_FACTORS] = "factors",
+};
+
+enum { SPACES = sizeof(spaces) / sizeof(spaces[0]) };
+
+/* As safetensors says it, and as PyTorch and mergekit do. */
+static const struct {
+    const char *name;
+    bal_dtype dtype;
+} dtypes[] = {
+    { "BF16", BAL_BF16 },   { "F16", BAL_F16 },       { "F32", BAL_F32 },
+    { "F64", BAL_F64 },     { "bfloat16", BAL_BF16 }, { "float16", BAL_F16 },
+    { "float32", BAL_F32 }, { "float64", BAL_F64 },   { "half", BAL_F16 },
+    { "float", BAL_F32 },   { "double", BAL_F64 },
+};
+
+static const bal_param flag = {
+    .name = "a flag", .type = BAL_PARAM_BOOL, .low = 0, .high = 1
+};
+
+const char *bal_space_name(bal_space space)
+{
+    return spaces[space];
+}
+
+bool bal_space_find(bal_space *out, const char *name)
+{
+    for (size_t i = 0; i < SPACES; i++) {
+        if (strcmp(spaces[i], name))
+            continue;
+        *out = (bal_space)i;
+        return true;
+    }
+    return false;
+}
+
+static int set_space(bal_recipe *self, const char *text, bal_error *err)
+{
+    if (bal_space_find(&self->space, text))
+        return 0;
+    return bal_fail(err, BAL_EINVAL,
+                    "space: '%s' is none of auto delta weights product factors",
+                    text);
+}
+
+static int set_strict(bal_recipe *self, const char *text, bal_error *err)
+{
+    bal_value value;
+    int rc = bal_value_parse(&value, &flag, text, err);
+    if (rc)
+        return rc;
+    self->strict = value.number != 0;
+    return 0;
+}
+
+static int set_union(bal_recipe *self, const char *text, bal_error *err)
+{
+    bal_value value;
+    int rc = bal_value_parse(&value, &flag, text, err);
+    if (rc)
+        return rc;
+    self->strict = value.number == 0;
+    return 0;
+}
+
+static int set_dtype(bal_recipe *self, const char *text, bal_error *err)
+{
+    for (size_t i = 0; i < sizeof(dtypes) / sizeof(dtypes[0]); i++) {
+        if (strcasecmp(dtypes[i].name, text))
+            continue;
+        self->dtype = (int)dtypes[i].dtype;
+        return 0;
+    }
+    return bal_fail(err, BAL_EINVAL, "dtype: '%s' is none of BF16 F16 F32 F64",
+                    text);
+}
+
+static int set_seed(bal_recipe *self, const char *text, bal_error *err)
+{
+    uint64_t seed;
+    int rc = bal_parse_u64(&seed, text, err);
+    if (rc)
+        return bal_within(err, rc, "seed");
+    /* Methods that draw will record it; for the others it would say something
+     * that is not so. */
+    return bal_fail(err, BAL_EINVAL, "method '%s' draws no random numbers",
+                    self->method->info.name);
+}
+
+static int set_base(bal_recipe *self, const char *text, bal_error *err)
+{
+    return bal_fail(err, BAL_EINVAL, "method '%s' takes no base ('%s')",
+                    self->method->info.name, text);
+}
+
+static int set_arithmetic(bal_recipe *self, const char *text, bal_error *err)
+{
+    (void)self;
+    if (!strcmp(text, BAL_ARITHMETIC))
+        return 0;
+    if (!strcmp(text, "mergekit"))
+        return bal_fail(err, BAL_EUNSUPPORTED,
+                        "arithmetic 'mergekit' is not there yet");
+    return bal_fail(err, BAL_EINVAL,
+                    "arithmetic: '%s' is neither precise nor mergekit", text);
+}
+
+static const struct {
+    const char *name;
+    bal_setting_set_fn *set;
+} settings[] = {
+    { "space", set_space },
+    { "strict", set_strict },
+    { "union", set_union },
+    { "dtype", set_dtype },
+    { "seed", set_seed },
+    { "base", set_base },
+    { "arithmetic", set_arithmetic },
+};
+
+bal_setting_set_fn *bal_recipe_setting(const char *name)
+{
+    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+        if (!strcmp(settings[i].name, name))
+            return settings[i].set;
+    }
+    return NULL;
+}

@@ -1,0 +1,210 @@
+/* What a view consists of, decided from the inputs' lists alone. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "merge/view.h"
+
+enum { FIRST_ROWS = 64 };
+
+static size_t *no_sources(bal_view *self)
+{
+    size_t *sources =
+        bal_arena_alloc(&self->model.arena, self->count * sizeof(size_t));
+
+    for (size_t k = 0; sources && k < self->count; k++)
+        sources[k] = BAL_NONE;
+    return sources;
+}
+
+/* A new row, without sources. */
+static int add_row(bal_view *self, size_t *out, const char *name,
+                   bal_error *err)
+{
+    if (self->row_count == self->row_room) {
+        size_t room = self->row_room ? 2 * self->row_room : FIRST_ROWS;
+        bal_view_row *rows = realloc(self->rows, room * sizeof(*rows));
+        if (!rows)
+            return bal_fail_memory(err, "planning a view");
+        self->rows = rows;
+        self->row_room = room;
+    }
+    bal_view_row *row = &self->rows[self->row_count];
+    *row = (bal_view_row){ .name = name, .sources = no_sources(self) };
+    if (!row->sources)
+        return bal_fail_memory(err, "planning a view");
+    *out = self->row_count++;
+    return 0;
+}
+
+/* ---- one input that comes out as it went in ----------------------------- */
+
+static int add_passed(bal_view *self, const bal_tensor *entry, size_t i,
+                      bal_error *err)
+{
+    size_t row = 0;
+    int rc = add_row(self, &row, entry->name, err);
+    if (rc)
+        return rc;
+    self->rows[row].sources[0] = i;
+    self->rows[row].read = bal_view_pass;
+    return bal_model_add(&self->model, entry, row, err);
+}
+
+static bool passes(const bal_view *self)
+{
+    return self->count == 1 && self->dtype < 0 && self->method->same &&
+           self->method->same(self->weights[0], &self->values);
+}
+
+static int pass_all(bal_view *self, bal_error *err)
+{
+    for (size_t i = 0; i < bal_model_count(self->inputs[0]); i++) {
+        int rc = add_passed(self, bal_model_at(self->inputs[0], i), i, err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+/* ---- names -------------------------------------------------------------- */
+
+/* The row of an entry's name, made when no input had it yet. Names are borrowed
+ * from the inputs, which the view holds. */
+static int collect_entry(bal_view *self, size_t input, size_t i, bal_error *err)
+{
+    const bal_tensor *entry = bal_model_at(self->inputs[input], i);
+    size_t row = self->row_count;
+    bool there;
+
+    if (entry->part == BAL_PART_HEADER || entry->form == BAL_FORM_RESIDUAL)
+        return 0;
+    int rc = bal_map_add(&self->names[entry->part], entry->name,
+                         strlen(entry->name), &row, &there, err);
+    if (!rc && !there)
+        rc = add_row(self, &row, entry->name, err);
+    if (rc)
+        return rc;
+    self->rows[row].sources[input] = i;
+    return 0;
+}
+
+static int collect(bal_view *self, bal_error *err)
+{
+    for (size_t input = 0; input < self->count; input++) {
+        for (size_t i = 0; i < bal_model_count(self->inputs[input]); i++) {
+            int rc = collect_entry(self, input, i, err);
+            if (rc)
+                return rc;
+        }
+    }
+    return 0;
+}
+
+/* What the rows are of is known by their first source. */
+static bal_part part_of(const bal_view *self, const bal_view_row *row)
+{
+    for (size_t k = 0; k < self->count; k++) {
+        const bal_tensor *entry = bal_view_source(self, row, k);
+        if (entry)
+            return entry->part;
+    }
+    return BAL_PART_TENSOR;
+}
+
+static int decide(bal_view *self, bal_error *err)
+{
+    static int (*const planners[])(bal_view *, size_t, bal_error *) = {
+        [BAL_PART_TENSOR] = bal_plan_tensor,
+        [BAL_PART_FILE] = bal_plan_file,
+    };
+
+    for (size_t row = 0; row < self->row_count; row++) {
+        int rc = planners[part_of(self, &self->rows[row])](self, row, err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+/* ---- headers ------------------------------------------------------------ */
+
+/* True if the first input's headers describe the result: the same tensors, by
+ * name, dtype and shape. Models are planned but not sorted yet, so the result's
+ * entries are found through the rows. */
+static bool headers_fit(const bal_view *self)
+{
+    bal_model *first = self->inputs[0];
+
+    for (size_t i = 0; i < self->model.count; i++) {
+        const bal_tensor *mine = &self->model.entries[i];
+        if (mine->part != BAL_PART_TENSOR)
+            continue;
+        size_t at = bal_model_find(first, BAL_PART_TENSOR, mine->name);
+        const bal_tensor *its = at == BAL_NONE ? NULL : bal_model_at(first, at);
+        if (!its || its->dtype != mine->dtype ||
+            !bal_tensor_same_shape(its, mine))
+            return false;
+    }
+    return true;
+}
+
+/* A view of deltas has none: plus writes with the base's. */
+static int add_headers(bal_view *self, bal_error *err)
+{
+    bal_model *first = self->inputs[0];
+
+    if (!self->whole || !headers_fit(self))
+        return 0;
+    for (size_t i = 0; i < bal_model_count(first); i++) {
+        const bal_tensor *entry = bal_model_at(first, i);
+        if (entry->part != BAL_PART_HEADER)
+            continue;
+        int rc = add_passed(self, entry, i, err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+/* ---- all ---------------------------------------------------------------- */
+
+/* A text that all inputs tell alike, NULL otherwise. */
+static const char *agreed(const char *a, const char *b)
+{
+    return a && b && !strcmp(a, b) ? a : NULL;
+}
+
+static int tell(bal_view *self, bal_error *err)
+{
+    bal_facts facts = *bal_model_facts(self->inputs[0]);
+
+    for (size_t k = 1; k < self->count; k++) {
+        const bal_facts *other = bal_model_facts(self->inputs[k]);
+        facts.base_model = agreed(facts.base_model, other->base_model);
+        facts.revision = agreed(facts.revision, other->revision);
+    }
+    facts.name = "view";
+    facts.report = NULL;
+    return bal_model_tell(&self->model, &facts, err);
+}
+
+int bal_view_plan(bal_view *self, bal_error *err)
+{
+    int rc;
+
+    if (passes(self)) {
+        rc = pass_all(self, err);
+    } else {
+        rc = collect(self, err);
+        if (!rc)
+            rc = decide(self, err);
+        if (!rc)
+            rc = add_headers(self, err);
+    }
+    if (!rc)
+        rc = tell(self, err);
+    if (rc)
+        return rc;
+    return bal_model_ready(&self->model, err);
+}

@@ -1,0 +1,299 @@
+/* How one tensor of a view comes about, by how each input stands to it:
+ *
+ *   any DIFFERENCE          a difference; unchanged counts as zeros, so does
+ *                           absent or removed
+ *   WHOLE, of floats        a merge of the whole values, without those that
+ * have none; not beside an input where it is unchanged WHOLE, of other dtypes
+ * passed on, all that have it must have the same SAME unchanged all REMOVED
+ * removed
+ *
+ * Residuals are not merged: what two deltas add up to is rounded anyway. */
+#include "core/error.h"
+#include "core/hash.h"
+#include "kernel/dtype.h"
+#include "merge/join.h"
+#include "merge/view.h"
+
+/* How many inputs have a tensor in which form, and the first of each. */
+typedef struct census {
+    size_t seen[BAL_FORM_REMOVED + 1];
+    size_t first[BAL_FORM_REMOVED + 1];
+    size_t absent;
+    size_t absent_at;
+} census;
+
+static census count_forms(const bal_view *self, const bal_view_row *row)
+{
+    census all = { 0 };
+
+    for (size_t k = 0; k < self->count; k++) {
+        const bal_tensor *entry = bal_view_source(self, row, k);
+
+        if (!entry) {
+            all.absent_at = all.absent ? all.absent_at : k;
+            all.absent++;
+            continue;
+        }
+        if (!all.seen[entry->form]++)
+            all.first[entry->form] = k;
+    }
+    return all;
+}
+
+/* ---- refusing ----------------------------------------------------------- */
+
+/* The base's digest that the inputs agree on, NULL: none knows one. */
+static int common_base(const bal_view *self, const bal_view_row *row,
+                       const bal_id **out, bal_error *err)
+{
+    *out = NULL;
+    for (size_t k = 0; k < self->count; k++) {
+        const bal_tensor *entry = bal_view_source(self, row, k);
+
+        if (!entry || !entry->base)
+            continue;
+        if (*out && !bal_id_equal(*out, entry->base))
+            return bal_fail(err, BAL_EINVAL,
+                            "deltas of different bases: tensor '%s' (input %zu "
+                            "'%s')",
+                            row->name, k + 1, bal_view_input_name(self, k));
+        *out = entry->base;
+    }
+    return 0;
+}
+
+/* Every input that has bytes of it, or has it as it is in the base, has it in
+ * one shape. */
+static int check_shapes(const bal_view *self, const bal_view_row *row,
+                        bal_error *err)
+{
+    const bal_tensor *first = NULL;
+
+    for (size_t k = 0; k < self->count; k++) {
+        const bal_tensor *entry = bal_view_source(self, row, k);
+
+        if (!entry || entry->form == BAL_FORM_REMOVED)
+            continue;
+        if (first && !bal_tensor_same_shape(first, entry))
+            return bal_fail(err, BAL_EINVAL,
+                            "tensor '%s' has another shape in input %zu '%s'",
+                            row->name, k + 1, bal_view_input_name(self, k));
+        first = first ? first : entry;
+    }
+    return 0;
+}
+
+static int check_strict(const bal_view *self, const bal_view_row *row,
+                        const census *all, bal_error *err)
+{
+    if (!self->strict || !all->absent)
+        return 0;
+    return bal_hint(err,
+                    bal_fail(err, BAL_EINVAL,
+                             "tensor '%s' is not in input %zu "
+                             "'%s'",
+                             row->name, all->absent_at + 1,
+                             bal_view_input_name(self, all->absent_at)),
+                    "--union takes what each input has");
+}
+
+/* One input replaced a tensor that another one kept or changed. */
+static int check_replaced(const bal_view_row *row, const census *all,
+                          bal_error *err)
+{
+    size_t whole = all->first[BAL_FORM_WHOLE];
+
+    if (!all->seen[BAL_FORM_WHOLE])
+        return 0;
+    for (int form = 0; form <= BAL_FORM_REMOVED; form++) {
+        if (form == BAL_FORM_WHOLE || !all->seen[form])
+            continue;
+        return bal_fail(err, BAL_EUNSUPPORTED,
+                        "tensor '%s' is replaced in input %zu and not in input "
+                        "%zu, and cannot be merged",
+                        row->name, whole + 1, all->first[form] + 1);
+    }
+    return 0;
+}
+
+/* ---- who takes part ----------------------------------------------------- */
+
+/* Inputs that lack the tensor take part as zeros if zeros is set. */
+static int take_part(bal_view *self, bal_view_row *row, bool zeros,
+                     bal_error *err)
+{
+    bal_arena *arena = &self->model.arena;
+
+    row->which = bal_arena_alloc(arena, self->count * sizeof(*row->which));
+    row->weights = bal_arena_alloc(arena, self->count * sizeof(*row->weights));
+    if (!row->which || !row->weights)
+        return bal_fail_memory(err, "planning a view");
+    for (size_t k = 0; k < self->count; k++) {
+        if (!zeros && row->sources[k] == BAL_NONE)
+            continue;
+        row->which[row->count] = k;
+        row->weights[row->count++] = self->weights[k];
+    }
+    if (!self->method->check)
+        return 0;
+    int rc = self->method->check(row->weights, row->count, &self->values, err);
+    return rc ? bal_within(err, rc, "tensor '%s'", row->name) : 0;
+}
+
+/* ---- differences -------------------------------------------------------- */
+
+/* Where the dtype is asked for, what is unchanged is a difference of zeros:
+ * only so does the base's tensor come out in another dtype. */
+static void cast_same(bal_view *self, bal_tensor *entry, bal_view_row *row)
+{
+    const bal_dtype_row *dtype = bal_dtype_row_of(entry->dtype);
+
+    if (self->dtype < 0 || dtype->class_of != BAL_CLASS_FLOAT ||
+        (int)entry->dtype == self->dtype)
+        return;
+    entry->form = BAL_FORM_DIFFERENCE;
+    entry->dtype = dtype->wide;
+    entry->of = (bal_dtype)self->dtype;
+    entry->tuned = NULL;
+    row->read = bal_view_zeros;
+}
+
+static int plan_kept(bal_view *self, size_t row, const census *all,
+                     bal_error *err)
+{
+    bool same = all->seen[BAL_FORM_SAME] != 0;
+    bal_form form = same ? BAL_FORM_SAME : BAL_FORM_REMOVED;
+    bal_view_row *plan = &self->rows[row];
+    bal_tensor entry = *bal_view_source(self, plan, all->first[form]);
+
+    if (same && all->seen[BAL_FORM_REMOVED])
+        bal_warn("merge", "tensor=%s kept=input-%zu removed=input-%zu",
+                 plan->name, all->first[BAL_FORM_SAME] + 1,
+                 all->first[BAL_FORM_REMOVED] + 1);
+    if (same)
+        cast_same(self, &entry, plan);
+    return bal_model_add(&self->model, &entry, row, err);
+}
+
+static int plan_difference(bal_view *self, size_t row, const bal_id *base,
+                           const census *all, bal_error *err)
+{
+    bal_view_row *plan = &self->rows[row];
+    size_t first = all->first[BAL_FORM_DIFFERENCE];
+    bal_tensor entry = *bal_view_source(self, plan, first);
+    int rc = check_shapes(self, plan, err);
+    if (rc)
+        return rc;
+
+    for (size_t k = 0; k < self->count; k++) {
+        const bal_tensor *source = bal_view_source(self, plan, k);
+        if (source && source->form == BAL_FORM_DIFFERENCE &&
+            source->dtype == BAL_F64)
+            entry.dtype = BAL_F64;
+    }
+    if (all->seen[BAL_FORM_REMOVED])
+        bal_warn("merge", "tensor=%s changed=input-%zu removed=input-%zu",
+                 plan->name, first + 1, all->first[BAL_FORM_REMOVED] + 1);
+    if (self->dtype >= 0)
+        entry.of = (bal_dtype)self->dtype;
+    entry.base = base;
+    entry.tuned = NULL;
+    plan->read = bal_view_merge;
+    rc = take_part(self, plan, self->method->absent == BAL_ABSENT_ZERO, err);
+    if (rc)
+        return rc;
+    return bal_model_add(&self->model, &entry, row, err);
+}
+
+/* ---- whole values ------------------------------------------------------- */
+
+/* All that have it have it of floats; *dtype is what they are merged to. */
+static bool all_floats(const bal_view *self, const bal_view_row *row,
+                       bal_dtype *dtype)
+{
+    bool first = true;
+
+    for (size_t k = 0; k < self->count; k++) {
+        const bal_tensor *entry = bal_view_source(self, row, k);
+
+        if (!entry)
+            continue;
+        if (!bal_tensor_float(entry))
+            return false;
+        *dtype = first ? entry->dtype : bal_dtype_join(*dtype, entry->dtype);
+        first = false;
+    }
+    return true;
+}
+
+static int plan_floats(bal_view *self, size_t row, const bal_id *base,
+                       bal_dtype dtype, bal_error *err)
+{
+    bal_view_row *plan = &self->rows[row];
+    int rc = check_shapes(self, plan, err);
+    if (!rc)
+        rc = take_part(self, plan, false, err);
+    if (rc)
+        return rc;
+
+    bal_tensor entry = *bal_view_source(self, plan, plan->which[0]);
+    entry.dtype = self->dtype < 0 ? dtype : (bal_dtype)self->dtype;
+    entry.of = entry.dtype;
+    entry.base = base;
+    entry.tuned = NULL;
+    plan->read = bal_view_merge;
+    return bal_model_add(&self->model, &entry, row, err);
+}
+
+/* Integers, booleans, FP8: one value for all, by digest where it is known and
+ * byte by byte when it is read where it is not. */
+static int plan_equal(bal_view *self, size_t row, const bal_id *base,
+                      size_t from, bal_error *err)
+{
+    bal_view_row *plan = &self->rows[row];
+    const bal_tensor *first = bal_view_source(self, plan, from);
+    bal_tensor entry = *first;
+
+    for (size_t k = from + 1; k < self->count; k++) {
+        const bal_tensor *other = bal_view_source(self, plan, k);
+
+        if (!other)
+            continue;
+        bool known = first->tuned && other->tuned;
+        if (first->dtype != other->dtype ||
+            !bal_tensor_same_shape(first, other) ||
+            (known && !bal_id_equal(first->tuned, other->tuned)))
+            return bal_fail(err, BAL_EUNSUPPORTED,
+                            "tensor '%s' is not the same in input %zu and in "
+                            "input %zu, and only floats can be merged",
+                            plan->name, from + 1, k + 1);
+        entry.tuned = entry.tuned ? entry.tuned : other->tuned;
+    }
+    entry.base = base;
+    plan->from = from;
+    plan->read = bal_view_compare;
+    return bal_model_add(&self->model, &entry, row, err);
+}
+
+int bal_plan_tensor(bal_view *self, size_t row, bal_error *err)
+{
+    bal_view_row *plan = &self->rows[row];
+    census all = count_forms(self, plan);
+    const bal_id *base;
+    bal_dtype dtype = BAL_F32;
+
+    int rc = common_base(self, plan, &base, err);
+    if (!rc)
+        rc = check_strict(self, plan, &all, err);
+    if (!rc)
+        rc = check_replaced(plan, &all, err);
+    if (rc)
+        return rc;
+    if (all.seen[BAL_FORM_DIFFERENCE])
+        return plan_difference(self, row, base, &all, err);
+    if (!all.seen[BAL_FORM_WHOLE])
+        return plan_kept(self, row, &all, err);
+    if (all_floats(self, plan, &dtype))
+        return plan_floats(self, row, base, dtype, err);
+    return plan_equal(self, row, base, all.first[BAL_FORM_WHOLE], err);
+}
