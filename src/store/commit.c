@@ -1,0 +1,146 @@
+/* Committing a model: blocks first, durably, then the rows that name them, then
+ * the answer. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "core/error.h"
+#include "core/str.h"
+#include "model/arithmetic.h"
+#include "store/ingest.h"
+#include "store/publish.h"
+
+/* A name for what this commit is about to publish. */
+static int session_name(char out[33], bal_error *err)
+{
+    uint8_t bytes[16];
+
+    if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
+        return bal_fail_errno(err, "drawing a session name");
+    bal_hex_write(out, bytes, sizeof(bytes));
+    out[32] = '\0';
+    return 0;
+}
+
+static int intend(bal_tenant *tenant, const char *session, const bal_id *ids,
+                  size_t count, bal_error *err)
+{
+    bal_graph *graph = tenant->store->graph;
+    BAL_LOCAL(bal_tx) tx = { 0 };
+    int rc = bal_graph_begin(&tx, graph, BAL_TX_WRITE, err);
+    if (!rc)
+        rc = bal_tenant_make(tenant, err);
+    if (!rc)
+        rc = bal_graph_intend(graph, tenant->number, session, ids, count, err);
+    return rc ? rc : bal_tx_commit(&tx, err);
+}
+
+/* Note what is to be published, then publish it. */
+static int settle(bal_ingest *ingest, bal_tenant *tenant, const char *session,
+                  bal_error *err)
+{
+    int64_t number = tenant->number;
+    bal_id *ids = calloc(ingest->row_count + 1, sizeof(*ids));
+    if (!ids)
+        return bal_fail_memory(err, "blocks");
+
+    for (size_t i = 0; i < ingest->row_count; i++)
+        ids[i] = ingest->rows[i].id;
+    int rc = intend(tenant, session, ids, ingest->row_count, err);
+    free(ids);
+    if (rc) {
+        tenant->number = number; /* it may have been made and taken back */
+        return rc;
+    }
+    return bal_batch_settle(&ingest->batch, tenant->store->work, err);
+}
+
+static void count(bal_commit_report *report, const bal_ingest *ingest,
+                  const bal_model *model)
+{
+    bal_minus_report minus = { 0 };
+
+    for (size_t i = 0; i < ingest->leaf.count; i++) {
+        const bal_tensor *entry = &ingest->leaf.entries[i];
+        report->bytes += entry->size;
+        if (entry->part == BAL_PART_TENSOR &&
+            entry->form != BAL_FORM_RESIDUAL && entry->form != BAL_FORM_REMOVED)
+            report->tensors++;
+    }
+    report->stored_bytes = ingest->stored;
+    report->new_blocks = ingest->row_count;
+    report->reused_blocks = ingest->id_count - ingest->row_count;
+    if (ingest->leaf.kind != BAL_KIND_DELTA)
+        return;
+    bal_minus_count(&minus, model);
+    report->changed = minus.changed;
+    report->unchanged = minus.unchanged;
+    report->added = minus.added;
+    report->removed = minus.removed;
+    report->reshaped = minus.reshaped;
+}
+
+static int publish(bal_commit **out, bal_tenant *tenant, bal_ingest *ingest,
+                   const bal_draft *draft, bal_commit_report *report,
+                   bal_error *err)
+{
+    BAL_LOCAL(bal_buf) body = { 0 };
+    char session[33] = "";
+    int rc = bal_leaf_write(&body, &ingest->leaf, err);
+    if (rc)
+        return rc;
+
+    if (ingest->row_count) {
+        rc = session_name(session, err);
+        if (rc)
+            return rc;
+        rc = settle(ingest, tenant, session, err);
+        if (rc)
+            return rc;
+    }
+    bal_manifest_row manifest = {
+        .kind = bal_kind_name(ingest->leaf.kind),
+        .body = { body.data, body.len },
+        .logical = report->bytes,
+    };
+    bal_hash_of(&manifest.id, body.data, body.len);
+    bal_publication publication = {
+        .manifest = &manifest,
+        .blocks = ingest->rows,
+        .block_count = ingest->row_count,
+        .ids = ingest->ids,
+        .id_count = ingest->id_count,
+        .session = session[0] ? session : NULL,
+        .op = "commit",
+        .base_model =
+            draft->base_model ? draft->base_model : ingest->leaf.base_model,
+    };
+    return bal_publish(out, tenant, &publication, draft, report, err);
+}
+
+int bal_commit_model(bal_commit **out, bal_tenant *tenant, bal_model *model,
+                     const bal_draft *draft, bal_commit_report *report,
+                     bal_error *err)
+{
+    bal_commit_report none;
+    bal_store *store = tenant->store;
+    int rc = bal_draft_check(draft, err);
+    if (rc)
+        return rc;
+
+    report = report ? report : &none;
+    memset(report, 0, sizeof(*report));
+    rc = bal_store_recover(store, err);
+    if (rc)
+        return rc;
+    BAL_OWN(bal_lock) lock = NULL;
+    rc = bal_store_lock(&lock, store, BAL_LOCK_SHARED, err);
+    if (rc)
+        return rc;
+    BAL_LOCAL(bal_ingest) ingest = { 0 };
+    rc = bal_ingest_model(&ingest, tenant, model, err);
+    if (rc)
+        return rc;
+    count(report, &ingest, model);
+    return publish(out, tenant, &ingest, draft, report, err);
+}

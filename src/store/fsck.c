@@ -1,0 +1,116 @@
+/* Is the store what it says it is? Every id is computed again, every byte read
+ * again. Problems are told one by one; what can be mended without loss is, when
+ * asked. */
+#include "store/fsck.h"
+
+#include <string.h>
+
+#include "core/error.h"
+#include "core/str.h"
+
+int bal_fsck_tell(bal_fsck_run *self, const bal_problem *problem,
+                  bal_error *err)
+{
+    if (!problem->expected)
+        self->report->problems++;
+    if (self->fn(self->ctx, problem))
+        return bal_fail(err, BAL_ECANCELLED, "fsck was told to stop");
+    return 0;
+}
+
+static int check_tenant(bal_fsck_run *self, bal_error *err)
+{
+    int rc = bal_fsck_facts(self, err);
+    if (rc)
+        return rc;
+    return bal_fsck_blocks(self, err);
+}
+
+static int check_named(void *ctx, const char *name, bal_error *err)
+{
+    bal_fsck_run *self = ctx;
+    BAL_OWN(bal_tenant) tenant = NULL;
+    int rc = bal_tenant_open(&tenant, self->store, name, err);
+    if (rc)
+        return rc;
+
+    self->tenant = tenant;
+    rc = check_tenant(self, err);
+    self->tenant = NULL;
+    return rc;
+}
+
+/* Names first, for a connection runs one query at a time. */
+typedef struct names {
+    bal_buf text; /* one behind the other, NUL between */
+} names;
+
+static int add_name(void *ctx, const char *name, bal_error *err)
+{
+    names *self = ctx;
+
+    return bal_buf_append(&self->text, name, strlen(name) + 1, err);
+}
+
+static int check_all(bal_fsck_run *self, bal_error *err)
+{
+    names found = { { 0 } };
+    int rc = bal_graph_tenants(self->store->graph, add_name, &found, err);
+    const char *end = found.text.data + found.text.len;
+
+    for (const char *name = found.text.data; name < end && !rc;
+         name += strlen(name) + 1)
+        rc = check_named(self, name, err);
+    bal_buf_done(&found.text);
+    return rc;
+}
+
+static int tell_fault(void *ctx, const char *kind, const char *what,
+                      const char *detail, bal_error *err)
+{
+    bal_problem problem = { kind, what, detail, false };
+
+    return bal_fsck_tell(ctx, &problem, err);
+}
+
+/* What killed writers left is removed with --repair, and told otherwise. */
+static int check_temporaries(bal_fsck_run *self, bal_error *err)
+{
+    bool repair = self->flags & BAL_FSCK_REPAIR;
+    uint64_t bytes = 0;
+    int rc = bal_backend_sweep(bal_blocks_backend(self->store->blocks), &bytes,
+                               repair ? 0 : BAL_SWEEP_DRY, err);
+    if (rc || !bytes || repair)
+        return rc;
+
+    bal_problem problem = { "temporary", "what a killed command left",
+                            "goes with the next command that writes", true };
+    return bal_fsck_tell(self, &problem, err);
+}
+
+int bal_fsck(bal_store *store, bal_tenant *tenant, unsigned flags,
+             const char *from, bal_problem_fn *fn, void *ctx,
+             bal_fsck_report *report, bal_error *err)
+{
+    bal_fsck_run self = { store, tenant, flags, fn, ctx, report };
+    bool repair = flags & BAL_FSCK_REPAIR;
+    BAL_OWN(bal_lock) lock = NULL;
+
+    if (from)
+        return bal_fail(err, BAL_EUNSUPPORTED,
+                        "healing blocks from a folder is not in this version");
+    memset(report, 0, sizeof(*report));
+    int rc = bal_store_recover(store, err);
+    if (rc)
+        return rc;
+    rc = bal_store_lock(&lock, store,
+                        repair ? BAL_LOCK_EXCLUSIVE : BAL_LOCK_SHARED, err);
+    if (rc)
+        return rc;
+    rc = bal_graph_check(store->graph, tell_fault, &self, err);
+    if (!rc)
+        rc = check_temporaries(&self, err);
+    if (rc)
+        return rc;
+    return tenant ? check_tenant(&self, err) : check_all(&self, err);
+}

@@ -1,0 +1,181 @@
+/* fsck of blocks: what the graph has rows for against what the backend lists,
+ * then every byte, in parallel. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "core/hash.h"
+#include "core/str.h"
+#include "store/fsck.h"
+
+typedef struct listed {
+    bal_block_row row;
+    bool seen;     /* by the listing */
+    uint64_t size; /* as listed */
+    int rc;        /* of verifying */
+    char detail[200];
+} listed;
+
+typedef struct inventory {
+    bal_fsck_run *run;
+    listed *blocks;
+    size_t count, room;
+    bal_map by_id;
+    bal_buf orphans; /* ids */
+} inventory;
+
+static void inventory_done(inventory *self)
+{
+    free(self->blocks);
+    bal_map_done(&self->by_id);
+    bal_buf_done(&self->orphans);
+}
+
+static int add_row(void *ctx, const bal_block_row *row, bal_error *err)
+{
+    inventory *self = ctx;
+
+    if (self->count == self->room) {
+        size_t room = self->room ? 2 * self->room : 256;
+        listed *blocks = realloc(self->blocks, room * sizeof(*blocks));
+        if (!blocks)
+            return bal_fail_memory(err, "blocks");
+        self->blocks = blocks;
+        self->room = room;
+    }
+    memset(&self->blocks[self->count], 0, sizeof(*self->blocks));
+    self->blocks[self->count++].row = *row;
+    return 0;
+}
+
+/* After the last row, for the map keeps pointers into the array. */
+static int index_rows(inventory *self, bal_error *err)
+{
+    for (size_t i = 0; i < self->count; i++) {
+        size_t value = i;
+        bool there;
+        int rc = bal_map_add(&self->by_id, &self->blocks[i].row.id,
+                             sizeof(bal_id), &value, &there, err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+static int tell(inventory *self, const char *kind, const char *name,
+                const char *detail, bal_error *err)
+{
+    bal_problem problem = { kind, name, detail, false };
+
+    return bal_fsck_tell(self->run, &problem, err);
+}
+
+static int see_name(void *ctx, const bal_id *id, const char *name,
+                    uint64_t size, bal_error *err)
+{
+    inventory *self = ctx;
+
+    if (!id)
+        return tell(self, "stray-file", name, "not the name of a block", err);
+    size_t at = bal_map_find(&self->by_id, id, sizeof(*id));
+    if (at == BAL_NONE)
+        return bal_buf_append(&self->orphans, id, sizeof(*id), err);
+    self->blocks[at].seen = true;
+    self->blocks[at].size = size;
+    return 0;
+}
+
+static int verify_one(size_t i, void *ctx, bal_error *err)
+{
+    inventory *self = ctx;
+    listed *block = &self->blocks[i];
+    bal_store *store = self->run->store;
+    bal_block_info info;
+    bal_error why;
+
+    (void)err;
+    bal_work_advance(store->work, block->row.size);
+    if (!block->seen || block->size != block->row.stored)
+        return 0;
+    unsigned flags = self->run->flags & BAL_FSCK_FAST ? BAL_VERIFY_HEADER : 0;
+    block->rc = bal_blocks_verify(store->blocks, self->run->tenant->name,
+                                  &block->row.id, flags, &info, &why);
+    if (block->rc)
+        snprintf(block->detail, sizeof(block->detail), "%.*s",
+                 (int)sizeof(block->detail) - 1, why.text);
+    else if (info.logical != block->row.size || info.codec != block->row.codec)
+        block->rc = bal_fail(&why, BAL_ECORRUPT, "row");
+    return 0;
+}
+
+static int tell_block(inventory *self, const listed *block, bal_error *err)
+{
+    char name[160], hex[BAL_ID_HEX + 1];
+    const char *detail =
+        block->detail[0] ? block->detail : "header and row disagree";
+
+    bal_id_hex(hex, &block->row.id);
+    snprintf(name, sizeof(name), "%s:%s", self->run->tenant->name, hex);
+    self->run->report->blocks++;
+    self->run->report->bytes += block->row.stored;
+    if (!block->seen)
+        return tell(self, "missing-block", name, "its bytes are not there",
+                    err);
+    if (block->size != block->row.stored)
+        return tell(self, "wrong-size", name,
+                    "its bytes are not as many as were stored", err);
+    if (block->rc)
+        return tell(self, "corrupt-block", name, detail, err);
+    return 0;
+}
+
+static int tell_orphans(inventory *self, bal_error *err)
+{
+    bool repair = self->run->flags & BAL_FSCK_REPAIR;
+    const char *tenant = self->run->tenant->name;
+
+    for (size_t at = 0; at < self->orphans.len; at += sizeof(bal_id)) {
+        char name[160], hex[BAL_ID_HEX + 1];
+        bal_id id;
+        uint64_t freed;
+        memcpy(&id, self->orphans.data + at, sizeof(id));
+        bal_id_hex(hex, &id);
+        snprintf(name, sizeof(name), "%s:%s", tenant, hex);
+        int rc = repair
+                     ? bal_blocks_remove(self->run->store->blocks, tenant, &id,
+                                         &freed, err)
+                     : tell(self, "orphan-block", name,
+                            "no row names it; `fsck --repair` removes it", err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+int bal_fsck_blocks(bal_fsck_run *run, bal_error *err)
+{
+    BAL_LOCAL(inventory) self = { .run = run };
+    bal_store *store = run->store;
+    bal_tenant *tenant = run->tenant;
+    uint64_t total = 0;
+    int rc = 0;
+
+    if (tenant->number)
+        rc =
+            bal_graph_blocks(store->graph, tenant->number, add_row, &self, err);
+    if (!rc)
+        rc = index_rows(&self, err);
+    if (!rc)
+        rc = bal_blocks_each(store->blocks, tenant->name, see_name, &self, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < self.count; i++)
+        total += self.blocks[i].row.size;
+    bal_work_expect(store->work, total);
+    rc = bal_pool_run(store->work, self.count, verify_one, &self, err);
+    for (size_t i = 0; i < self.count && !rc; i++)
+        rc = tell_block(&self, &self.blocks[i], err);
+    if (rc)
+        return rc;
+    return tell_orphans(&self, err);
+}

@@ -1,0 +1,236 @@
+/* A model into blocks; see ingest.h. A block is read in pieces that stay in the
+ * processor's cache between reading and hashing; one that the tenant has
+ * already is not encoded and not written. */
+#include "store/ingest.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/arith.h"
+#include "core/error.h"
+#include "core/hash.h"
+#include "store/pack.h"
+
+#define PIECE ((uint64_t)128 << 10)
+
+/* What became of one planned block. */
+typedef struct put_slot {
+    bal_block_row row;
+    bool fresh; /* put now, not there before */
+} put_slot;
+
+typedef struct put_job {
+    bal_tenant *tenant;
+    bal_model *model;
+    bal_batch *batch;
+    const bal_pack *pack;
+    put_slot *slots;
+} put_job;
+
+/* Read a planned block into `to`, hashing as it comes. */
+static int read_block(const put_job *self, const bal_pack_block *block,
+                      uint8_t *to, bal_id *id, bal_error *err)
+{
+    bal_hash hash;
+
+    bal_hash_init(&hash);
+    for (size_t r = 0; r < block->count; r++) {
+        const bal_run *run = &self->pack->runs[block->first + r];
+        for (uint64_t at = 0; at < run->len; at += PIECE) {
+            size_t len = (size_t)bal_min(PIECE, run->len - at);
+            int rc = bal_model_read(self->model, run->entry, run->offset + at,
+                                    to, len, err);
+            if (rc)
+                return rc;
+            bal_hash_add(&hash, to, len);
+            to += len;
+        }
+    }
+    bal_hash_end(&hash, id);
+    return 0;
+}
+
+/* Is the block in the graph, and its bytes in the backend? One whose bytes are
+ * gone or cut is put again. */
+static int look_up(const put_job *self, put_slot *slot, bool *there,
+                   bal_error *err)
+{
+    bal_store *store = self->tenant->store;
+    bal_block_row row;
+    int rc = bal_graph_block(store->graph, self->tenant->number, &slot->row.id,
+                             &row, there, err);
+    if (rc || !*there)
+        return rc;
+
+    bal_block_info info;
+    rc = bal_blocks_verify(store->blocks, self->tenant->name, &row.id,
+                           BAL_VERIFY_HEADER, &info, NULL);
+    if (rc || info.stored != row.stored)
+        *there = false;
+    else
+        slot->row = row;
+    return 0;
+}
+
+static int put_one(size_t i, void *ctx, bal_error *err)
+{
+    put_job *self = ctx;
+    const bal_pack_block *block = &self->pack->blocks[i];
+    put_slot *slot = &self->slots[i];
+    bal_work *work = self->tenant->store->work;
+    uint8_t *data = bal_pool_scratch(work, 0, (size_t)block->size);
+    if (!data)
+        return bal_fail_memory(err, "block");
+
+    int rc = read_block(self, block, data, &slot->row.id, err);
+    if (rc)
+        return rc;
+    bool there = false;
+    if (self->tenant->number)
+        rc = look_up(self, slot, &there, err);
+    if (rc)
+        return rc;
+    slot->row.size = block->size;
+    if (!there) {
+        bal_bytes bytes = { data, (size_t)block->size };
+        bal_put put = { 0 };
+        rc = bal_batch_put(self->batch, &slot->row.id, bytes, block->width,
+                           &put, err);
+        slot->row.stored = put.stored;
+        slot->row.codec = put.codec;
+        slot->fresh = true;
+    }
+    bal_work_advance(work, block->size);
+    return rc;
+}
+
+/* Copy the model's entries and say where their bytes are. */
+static int fill_leaf(bal_leaf *leaf, const bal_model *model,
+                     const bal_pack *pack, const put_slot *slots,
+                     bal_error *err)
+{
+    size_t count = bal_model_count(model);
+
+    leaf->entries = calloc(count + 1, sizeof(*leaf->entries));
+    leaf->places = calloc(count + 1, sizeof(*leaf->places));
+    leaf->ids = calloc(pack->run_count + 1, sizeof(*leaf->ids));
+    if (!leaf->entries || !leaf->places || !leaf->ids)
+        return bal_fail_memory(err, "manifest");
+    leaf->count = count;
+    for (size_t i = 0; i < count; i++)
+        leaf->entries[i] = *bal_model_at(model, i);
+    for (size_t b = 0; b < pack->block_count; b++) {
+        const bal_pack_block *block = &pack->blocks[b];
+        uint64_t offset = 0;
+        for (size_t r = 0; r < block->count; r++) {
+            const bal_run *run = &pack->runs[block->first + r];
+            bal_place *place = &leaf->places[run->entry];
+            if (!place->count)
+                place->first = leaf->id_count;
+            place->count++;
+            place->shared =
+                leaf->entries[run->entry].size <= leaf->block_size / 2;
+            place->offset = offset;
+            place->block_size = block->size;
+            leaf->ids[leaf->id_count++] = slots[b].row.id;
+            offset += run->len;
+        }
+    }
+    return 0;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    return memcmp(a, b, sizeof(bal_id));
+}
+
+static int by_row_id(const void *a, const void *b)
+{
+    const bal_block_row *left = a;
+    const bal_block_row *right = b;
+
+    return memcmp(&left->id, &right->id, sizeof(bal_id));
+}
+
+/* The distinct ids, and the distinct new rows. */
+static int collect(bal_ingest *out, const put_slot *slots, size_t count,
+                   bal_error *err)
+{
+    out->ids = calloc(count + 1, sizeof(*out->ids));
+    out->rows = calloc(count + 1, sizeof(*out->rows));
+    if (!out->ids || !out->rows)
+        return bal_fail_memory(err, "blocks");
+
+    size_t rows = 0;
+    for (size_t i = 0; i < count; i++) {
+        out->ids[i] = slots[i].row.id;
+        if (slots[i].fresh)
+            out->rows[rows++] = slots[i].row;
+    }
+    qsort(out->ids, count, sizeof(*out->ids), by_id);
+    qsort(out->rows, rows, sizeof(*out->rows), by_row_id);
+    for (size_t i = 0; i < count; i++) {
+        if (!out->id_count || by_id(&out->ids[out->id_count - 1], &out->ids[i]))
+            out->ids[out->id_count++] = out->ids[i];
+    }
+    for (size_t i = 0; i < rows; i++) {
+        if (out->row_count &&
+            !by_row_id(&out->rows[out->row_count - 1], &out->rows[i]))
+            continue;
+        out->stored += out->rows[i].stored;
+        out->rows[out->row_count++] = out->rows[i];
+    }
+    return 0;
+}
+
+static int ingest(bal_ingest *out, put_job *job, bal_pack *pack, bal_error *err)
+{
+    bal_store *store = job->tenant->store;
+    uint64_t total = 0;
+    int rc = bal_pack_plan(pack, job->model, store->block_size, err);
+    if (rc)
+        return rc;
+
+    for (size_t i = 0; i < pack->block_count; i++)
+        total += pack->blocks[i].size;
+    bal_work_expect(store->work, total);
+    job->slots = calloc(pack->block_count + 1, sizeof(*job->slots));
+    if (!job->slots)
+        return bal_fail_memory(err, "blocks");
+    rc = bal_pool_run(store->work, pack->block_count, put_one, job, err);
+    if (rc)
+        return rc;
+    rc = fill_leaf(&out->leaf, job->model, pack, job->slots, err);
+    if (rc)
+        return rc;
+    return collect(out, job->slots, pack->block_count, err);
+}
+
+int bal_ingest_model(bal_ingest *out, bal_tenant *tenant, bal_model *model,
+                     bal_error *err)
+{
+    bal_store *store = tenant->store;
+    const bal_facts *facts = bal_model_facts(model);
+    BAL_LOCAL(bal_pack) pack = { 0 };
+    put_job job = { tenant, model, &out->batch, &pack, NULL };
+
+    out->leaf.kind = facts->kind;
+    out->leaf.base_model = facts->base_model;
+    out->leaf.revision = facts->revision;
+    out->leaf.block_size = store->block_size;
+    int rc = bal_batch_begin(&out->batch, store->blocks, tenant->name,
+                             store->effort, err);
+    if (!rc)
+        rc = ingest(out, &job, &pack, err);
+    free(job.slots);
+    return rc;
+}
+
+void bal_ingest_done(bal_ingest *self)
+{
+    bal_batch_done(&self->batch);
+    bal_leaf_done(&self->leaf);
+    free(self->rows);
+    free(self->ids);
+    memset(self, 0, sizeof(*self));
+}

@@ -1,0 +1,96 @@
+/* What a leaf manifest holds, as a model: entries from the manifest, bytes from
+ * blocks. */
+#include "store/leaf_model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/arith.h"
+#include "core/error.h"
+
+typedef struct leaf_model {
+    bal_model base;
+    bal_blocks *blocks; /* borrowed from the store */
+    char tenant[65];
+    bal_leaf leaf;
+} leaf_model;
+
+/* From one block of the entry. */
+static int read_block(leaf_model *self, const bal_place *place,
+                      uint64_t entry_size, uint64_t offset, uint8_t *to,
+                      size_t len, bal_error *err)
+{
+    uint64_t block = self->leaf.block_size;
+    size_t index = (size_t)(offset / block);
+    uint64_t start = index * block;
+    uint64_t size = bal_min(block, entry_size - start);
+
+    return bal_blocks_read(
+        self->blocks,
+        &(bal_block_ref){ self->tenant, &self->leaf.ids[place->first + index],
+                          size },
+        offset - start, to, len, err);
+}
+
+static int leaf_read(bal_model *model, size_t i, uint64_t offset, void *to,
+                     size_t len, bal_error *err)
+{
+    leaf_model *self = (leaf_model *)model;
+    const bal_place *place = &self->leaf.places[bal_model_tag(model, i)];
+    uint64_t size = bal_model_at(model, i)->size;
+    uint64_t block = self->leaf.block_size;
+    uint8_t *at = to;
+
+    if (place->shared)
+        return bal_blocks_read(self->blocks,
+                               &(bal_block_ref){ self->tenant,
+                                                 &self->leaf.ids[place->first],
+                                                 place->block_size },
+                               place->offset + offset, to, len, err);
+    while (len) {
+        size_t part = (size_t)bal_min(len, block - offset % block);
+        int rc = read_block(self, place, size, offset, at, part, err);
+        if (rc)
+            return rc;
+        offset += part;
+        at += part;
+        len -= part;
+    }
+    return 0;
+}
+
+static void leaf_free(bal_model *model)
+{
+    leaf_model *self = (leaf_model *)model;
+
+    bal_leaf_done(&self->leaf);
+}
+
+static const bal_model_ops leaf_ops = { leaf_read, leaf_free };
+
+int bal_leaf_model(bal_model **out, bal_tenant *tenant, bal_bytes text,
+                   const char *name, bal_error *err)
+{
+    leaf_model *made = bal_model_alloc(sizeof(*made), &leaf_ops);
+    if (!made)
+        return bal_fail_memory(err, name);
+    BAL_OWN(bal_model) model = &made->base;
+
+    made->blocks = tenant->store->blocks;
+    memcpy(made->tenant, tenant->name, sizeof(made->tenant));
+    int rc = bal_leaf_read(&made->leaf, text, err);
+    if (rc)
+        return rc;
+    bal_facts facts = { made->leaf.kind, name, made->leaf.base_model,
+                        made->leaf.revision, NULL };
+    rc = bal_model_tell(model, &facts, err);
+    for (size_t i = 0; i < made->leaf.count && !rc; i++)
+        rc = bal_model_add(model, &made->leaf.entries[i], i, err);
+    if (rc)
+        return rc;
+    rc = bal_model_ready(model, err);
+    if (rc)
+        return rc;
+    *out = BAL_TAKE(model);
+    return 0;
+}

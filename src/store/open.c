@@ -1,0 +1,182 @@
+/* Opening a store: the root says where the database is, the database says
+ * everything else. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "core/json.h"
+#include "core/str.h"
+#include "store/store.h"
+
+#define DEFAULT_BACKEND "file:blocks"
+#define DEFAULT_DB      "sqlite:graph.db"
+#define SCHEMA          "ballast/store/1"
+#define LOCATOR_MAX     ((size_t)64 << 10)
+/* Enough that the blocks which several tensors share are decoded once. */
+#define CACHE_BLOCKS 6
+
+/* store.json: where the database is, without a password. */
+static int locator_read(char **db, const char *path, bal_error *err)
+{
+    BAL_LOCAL(bal_buf) text = { 0 };
+    int rc = bal_file_slurp(&text, path, LOCATOR_MAX, err);
+    if (rc)
+        return rc;
+
+    BAL_OWN(json_t) json = NULL;
+    rc = bal_json_parse(&json, text.data, text.len, path, err);
+    if (rc)
+        return rc;
+    const char *schema = json_string_value(json_object_get(json, "schema"));
+    const char *url = json_string_value(json_object_get(json, "db"));
+    if (!schema || !url)
+        return bal_fail(err, BAL_ECORRUPT, "'%s' is not a store's", path);
+    if (strcmp(schema, SCHEMA))
+        return bal_fail(err, BAL_EUNSUPPORTED,
+                        "'%s' is of '%s', this program reads '%s'", path,
+                        schema, SCHEMA);
+    *db = bal_str_copy(url);
+    return *db ? 0 : bal_fail_memory(err, path);
+}
+
+static int locator_write(const char *path, const char *db, bal_error *err)
+{
+    BAL_LOCAL(bal_buf) text = { 0 };
+    bal_json json;
+
+    bal_json_begin(&json, &text, 2);
+    bal_json_object(&json);
+    bal_json_key(&json, "schema");
+    bal_json_string(&json, SCHEMA);
+    bal_json_key(&json, "db");
+    bal_json_string(&json, db);
+    bal_json_close(&json);
+    int rc = bal_json_end(&json, err);
+    if (rc)
+        return rc;
+    return bal_file_replace(path, text.data, text.len, err);
+}
+
+static int connect(bal_store *self, const char *db, unsigned flags,
+                   bal_error *err)
+{
+    BAL_OWN(bal_db) base = NULL;
+    int rc = bal_db_open(&base, db, self->root, self->wait, flags, err);
+    if (rc)
+        return rc;
+    return bal_graph_open(&self->graph, BAL_TAKE(base), flags, err);
+}
+
+static int open_blocks(bal_store *self, bal_error *err)
+{
+    BAL_OWN(bal_backend) backend = NULL;
+    int rc = bal_backend_open(&backend, self->settings[BAL_SETTING_BACKEND],
+                              self->root, err);
+    if (rc)
+        return rc;
+    size_t cache = CACHE_BLOCKS * (size_t)self->block_size;
+    return bal_blocks_open(&self->blocks, BAL_TAKE(backend), cache, err);
+}
+
+/* Make the store, or finish one whose making was cut short. */
+static int make(bal_store *self, const bal_store_options *options,
+                const char *locator, bal_error *err)
+{
+    const char *backend = options->backend ? options->backend : DEFAULT_BACKEND;
+    const char *db = options->db ? options->db : DEFAULT_DB;
+    int rc = bal_make_dirs(self->root, err);
+    if (rc)
+        return rc;
+
+    rc = connect(self, db, BAL_DB_CREATE, err);
+    if (rc)
+        return rc;
+    rc = bal_settings_make(self->graph, options, backend, db, err);
+    if (rc)
+        return rc;
+    return locator_write(locator, db, err);
+}
+
+static int absent(const char *root, bal_error *err)
+{
+    return bal_hint(err, bal_fail(err, BAL_ENOTFOUND, "no store at '%s'", root),
+                    "a command that writes makes one, so does `ballast init`");
+}
+
+static int find(bal_store *self, const char *locator, bal_error *err)
+{
+    char *db = NULL;
+    int rc = locator_read(&db, locator, err);
+    if (rc)
+        return rc;
+
+    rc = connect(self, db, 0, err);
+    bal_str_free(db);
+    return bal_within(err, rc, "store '%s'", self->root);
+}
+
+/* The graph, of a store that is there or is made now. */
+static int find_or_make(bal_store *self, const bal_store_options *options,
+                        bal_error *err)
+{
+    bool create = options->flags & (BAL_OPEN_CREATE | BAL_OPEN_INIT);
+    char *locator = bal_path_join(self->root, "store.json");
+    if (!locator)
+        return bal_fail_memory(err, self->root);
+
+    int rc;
+    if (bal_path_type_of(locator) != BAL_PATH_ABSENT)
+        rc = find(self, locator, err);
+    else if (create)
+        rc = make(self, options, locator, err);
+    else
+        rc = absent(self->root, err);
+    bal_str_free(locator);
+    return rc;
+}
+
+int bal_store_open(bal_store **out, const bal_store_options *options,
+                   bal_error *err)
+{
+    bal_store *made = calloc(1, sizeof(*made));
+    if (!made)
+        return bal_fail_memory(err, options->root);
+    BAL_OWN(bal_store) self = made;
+
+    self->work = options->work;
+    self->wait = options->wait > 0 ? options->wait : 30;
+    self->root = bal_str_copy(options->root);
+    if (!self->root)
+        return bal_fail_memory(err, options->root);
+    int rc = find_or_make(self, options, err);
+    if (rc)
+        return rc;
+    rc = bal_settings_load(self, err);
+    if (rc)
+        return rc;
+    rc = bal_settings_match(self, options, err);
+    if (rc)
+        return rc;
+    rc = open_blocks(self, err);
+    if (rc)
+        return rc;
+    *out = BAL_TAKE(self);
+    return 0;
+}
+
+void bal_store_free(bal_store *self)
+{
+    if (!self)
+        return;
+    bal_blocks_free(self->blocks);
+    bal_graph_free(self->graph);
+    for (size_t i = 0; i < BAL_SETTINGS; i++)
+        bal_str_free(self->settings[i]);
+    bal_str_free(self->root);
+    free(self);
+}
+
+const char *bal_store_root(const bal_store *self)
+{
+    return self->root;
+}

@@ -1,0 +1,75 @@
+/* Tenants: the one place where scope begins. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "core/str.h"
+#include "store/store.h"
+
+int bal_tenant_open(bal_tenant **out, bal_store *store, const char *name,
+                    bal_error *err)
+{
+    if (!name)
+        name = store->settings[BAL_SETTING_TENANT];
+    if (!name)
+        return bal_hint(err, bal_fail(err, BAL_EINVAL, "no tenant named"),
+                        "give --tenant NAME, set BALLAST_TENANT, or "
+                        "`ballast config tenant NAME`");
+    int rc = bal_setting_check(BAL_SETTING_TENANT, name, err);
+    if (rc)
+        return rc;
+
+    bal_tenant *made = calloc(1, sizeof(*made));
+    if (!made)
+        return bal_fail_memory(err, name);
+    BAL_OWN(bal_tenant) self = made;
+    self->store = store;
+    memcpy(self->name, name, strlen(name) + 1);
+    bal_error why;
+    rc = bal_graph_tenant(store->graph, &self->number, name, 0, &why);
+    if (rc == BAL_ENOTFOUND)
+        self->number = 0;
+    else if (rc)
+        return bal_fail(err, rc, "%s", why.text);
+    *out = BAL_TAKE(self);
+    return 0;
+}
+
+int bal_tenant_make(bal_tenant *self, bal_error *err)
+{
+    if (self->number)
+        return 0;
+    return bal_graph_tenant(self->store->graph, &self->number, self->name,
+                            BAL_DB_CREATE, err);
+}
+
+const char *bal_tenant_name(const bal_tenant *self)
+{
+    return self->name;
+}
+
+void bal_tenant_free(bal_tenant *self)
+{
+    free(self);
+}
+
+typedef struct each_ctx {
+    bal_name_fn *fn;
+    void *ctx;
+} each_ctx;
+
+static int each_one(void *ctx, const char *name, bal_error *err)
+{
+    each_ctx *each = ctx;
+
+    (void)err;
+    return each->fn(each->ctx, name) ? BAL_ROW_STOP : 0;
+}
+
+int bal_tenant_each(bal_store *store, bal_name_fn *fn, void *ctx,
+                    bal_error *err)
+{
+    each_ctx each = { fn, ctx };
+
+    return bal_graph_tenants(store->graph, each_one, &each, err);
+}

@@ -1,0 +1,32 @@
+/* What this library is and what it stands on. */
+#include <pthread.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <zstd.h>
+
+#include "ballast.h"
+
+#include "core/json.h"
+#include "kernel/kernels.h"
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static char details[256];
+
+static void write_details(void)
+{
+    snprintf(details, sizeof(details),
+             "zstd %s\nsqlite %s\njansson %s\ninstruction set %s\n",
+             ZSTD_versionString(), sqlite3_libversion(), JANSSON_VERSION,
+             bal_kernels_use()->isa);
+}
+
+const char *bal_version(void)
+{
+    return BAL_VERSION;
+}
+
+const char *bal_version_details(void)
+{
+    pthread_once(&once, write_details);
+    return details;
+}

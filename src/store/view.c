@@ -1,0 +1,266 @@
+/* Views in the store: recorded as a recipe, opened as a model. What a view
+ * reads is looked up when it is opened, input by input, however deep views
+ * stand on views. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "core/json.h"
+#include "core/str.h"
+#include "merge/merge.h"
+#include "store/leaf_model.h"
+#include "store/publish.h"
+
+/* Deeper than anybody nests views, and no danger to the stack. */
+#define DEPTH_MAX 32
+
+static int open_manifest(bal_model **out, bal_tenant *tenant,
+                         const bal_id *manifest, const char *kind,
+                         unsigned depth, bal_error *err);
+
+/* A commit's manifest and kind. */
+typedef struct commit_facts {
+    bal_id manifest;
+    char kind[16];
+    char name[80];
+} commit_facts;
+
+static int keep_facts(void *ctx, const bal_commit_row *row, bal_error *err)
+{
+    commit_facts *facts = ctx;
+    char hex[BAL_ID_HEX + 1];
+
+    (void)err;
+    facts->manifest = row->manifest;
+    bal_id_hex(hex, &row->id);
+    snprintf(facts->kind, sizeof(facts->kind), "%s", row->kind);
+    snprintf(facts->name, sizeof(facts->name), "%.12s", hex);
+    return 0;
+}
+
+/* ---- inputs ------------------------------------------------------------- */
+
+/* The models of a recipe's inputs; freed with free_inputs. */
+typedef struct inputs {
+    bal_model **models;
+    size_t count;
+} inputs;
+
+static void inputs_done(inputs *self)
+{
+    for (size_t i = 0; i < self->count; i++)
+        bal_model_free(self->models[i]);
+    free(self->models);
+}
+
+/* An input may be of another tenant only by a grant, and there are none yet:
+ * what may not be read does not exist. */
+static int check_scope(const bal_tenant *tenant, const bal_input *input,
+                       bal_error *err)
+{
+    char hex[BAL_ID_HEX + 1];
+
+    if (!strcmp(tenant->name, input->tenant))
+        return 0;
+    bal_id_hex(hex, &input->commit);
+    return bal_fail(err, BAL_EDENIED, "no ref or commit '%.12s' in tenant '%s'",
+                    hex, input->tenant);
+}
+
+static int open_input(bal_model **out, bal_tenant *tenant,
+                      const bal_input *input, unsigned depth, bal_error *err)
+{
+    commit_facts facts = { 0 };
+    bal_error why;
+    int rc = check_scope(tenant, input, err);
+    if (rc)
+        return rc;
+
+    rc = bal_graph_commit(tenant->store->graph, tenant->number, &input->commit,
+                          keep_facts, &facts, &why);
+    if (rc == BAL_ENOTFOUND) {
+        char hex[BAL_ID_HEX + 1];
+        bal_id_hex(hex, &input->commit);
+        return bal_fail(err, BAL_EBROKEN,
+                        "view lost its input '%s:%.12s': it is no more",
+                        input->tenant, hex);
+    }
+    if (rc)
+        return bal_fail(err, rc, "%s", why.text);
+    return open_manifest(out, tenant, &facts.manifest, facts.kind, depth, err);
+}
+
+static int open_inputs(inputs *out, bal_tenant *tenant,
+                       const bal_recipe *recipe, unsigned depth, bal_error *err)
+{
+    out->models = calloc(recipe->count + 1, sizeof(bal_model *));
+    if (!out->models)
+        return bal_fail_memory(err, "view");
+    for (size_t i = 0; i < recipe->count; i++) {
+        int rc =
+            open_input(&out->models[i], tenant, &recipe->inputs[i], depth, err);
+        if (rc)
+            return rc;
+        out->count++;
+    }
+    return 0;
+}
+
+/* ---- opening ------------------------------------------------------------ */
+
+static int open_view(bal_model **out, bal_tenant *tenant, bal_bytes text,
+                     unsigned depth, bal_error *err)
+{
+    BAL_OWN(json_t) json = NULL;
+    int rc = bal_view_read(&json, text, err);
+    if (rc)
+        return rc;
+    BAL_OWN(bal_recipe) recipe = NULL;
+    rc = bal_recipe_parse(&recipe, json, err);
+    if (rc)
+        return rc;
+    BAL_LOCAL(inputs) models = { 0 };
+    rc = open_inputs(&models, tenant, recipe, depth, err);
+    if (rc)
+        return rc;
+    return bal_view_open(out, recipe, models.models, err);
+}
+
+static int open_manifest(bal_model **out, bal_tenant *tenant,
+                         const bal_id *manifest, const char *kind,
+                         unsigned depth, bal_error *err)
+{
+    BAL_LOCAL(bal_buf) body = { 0 };
+    char hex[BAL_ID_HEX + 1];
+
+    if (depth > DEPTH_MAX)
+        return bal_fail(err, BAL_EUNSUPPORTED, "views nested more than %d deep",
+                        DEPTH_MAX);
+    int rc = bal_graph_manifest(tenant->store->graph, tenant->number, manifest,
+                                &body, err);
+    if (rc)
+        return rc;
+    bal_bytes text = { body.data, body.len };
+    if (!strcmp(kind, bal_kind_name(BAL_KIND_VIEW)))
+        return open_view(out, tenant, text, depth + 1, err);
+    bal_id_hex(hex, manifest);
+    hex[12] = '\0';
+    return bal_leaf_model(out, tenant, text, hex, err);
+}
+
+int bal_model_from_commit(bal_model **out, bal_tenant *tenant,
+                          const bal_id *commit, bal_error *err)
+{
+    commit_facts facts = { 0 };
+    int rc = bal_graph_commit(tenant->store->graph, tenant->number, commit,
+                              keep_facts, &facts, err);
+    if (rc)
+        return rc;
+    rc = open_manifest(out, tenant, &facts.manifest, facts.kind, 0, err);
+    return bal_within(err, rc, "commit '%s'", facts.name);
+}
+
+/* ---- recording ---------------------------------------------------------- */
+
+int bal_recipe_input(bal_recipe *self, bal_tenant *tenant, const char *text,
+                     bal_error *err)
+{
+    BAL_LOCAL(bal_arena) arena = { 0 };
+    bal_input_text parsed = { 0 };
+    int rc = bal_input_parse(&parsed, &arena, text, err);
+    if (rc)
+        return rc;
+
+    BAL_OWN(json_t) parameters = parsed.parameters;
+    bal_input input = { .weight = parsed.weight };
+    const char *owner = parsed.tenant ? parsed.tenant : tenant->name;
+    if (strcmp(owner, tenant->name))
+        return bal_fail(err, BAL_ENOTFOUND,
+                        "no ref or commit '%s' in tenant '%s'", parsed.spec,
+                        owner);
+    rc = bal_resolve(&input.commit, tenant, parsed.spec, err);
+    if (rc)
+        return rc;
+    commit_facts facts = { 0 };
+    rc = bal_graph_commit(tenant->store->graph, tenant->number, &input.commit,
+                          keep_facts, &facts, err);
+    if (rc)
+        return rc;
+    memcpy(input.tenant, tenant->name, sizeof(input.tenant));
+    input.manifest = facts.manifest;
+    input.parameters = BAL_TAKE(parameters);
+    return bal_recipe_add(self, &input, err);
+}
+
+/* Refuse now what could not be resolved later: the recipe is settled against
+ * its inputs, and the view opened once. */
+static int prove(char **base_model, bal_tenant *tenant, bal_recipe *recipe,
+                 bal_error *err)
+{
+    BAL_LOCAL(inputs) models = { 0 };
+    int rc = open_inputs(&models, tenant, recipe, 1, err);
+    if (rc)
+        return rc;
+    rc = bal_recipe_settle(recipe, models.models, err);
+    if (rc)
+        return rc;
+    BAL_OWN(bal_model) view = NULL;
+    rc = bal_view_open(&view, recipe, models.models, err);
+    if (rc)
+        return rc;
+    const char *base = bal_model_facts(view)->base_model;
+    *base_model = base ? bal_str_copy(base) : NULL;
+    return base && !*base_model ? bal_fail_memory(err, "view") : 0;
+}
+
+static int record(bal_commit **out, bal_tenant *tenant,
+                  const bal_recipe *recipe, const char *base_model,
+                  const bal_draft *draft, bal_commit_report *report,
+                  bal_error *err)
+{
+    BAL_LOCAL(bal_buf) body = { 0 };
+    BAL_OWN(json_t) json = NULL;
+    int rc = bal_recipe_json(&json, recipe, err);
+    if (!rc)
+        rc = bal_view_write(&body, json, base_model, err);
+    if (rc)
+        return rc;
+
+    bal_manifest_row manifest = {
+        .kind = bal_kind_name(BAL_KIND_VIEW),
+        .body = { body.data, body.len },
+    };
+    bal_hash_of(&manifest.id, body.data, body.len);
+    bal_publication publication = {
+        .manifest = &manifest,
+        .op = "merge",
+        .base_model = draft->base_model ? draft->base_model : base_model,
+    };
+    return bal_publish(out, tenant, &publication, draft, report, err);
+}
+
+int bal_commit_view(bal_commit **out, bal_tenant *tenant, bal_recipe *recipe,
+                    const bal_draft *draft, bal_commit_report *report,
+                    bal_error *err)
+{
+    bal_commit_report none;
+    int rc = bal_draft_check(draft, err);
+    if (rc)
+        return rc;
+
+    report = report ? report : &none;
+    memset(report, 0, sizeof(*report));
+    rc = bal_store_recover(tenant->store, err);
+    if (rc)
+        return rc;
+    BAL_OWN(bal_lock) lock = NULL;
+    rc = bal_store_lock(&lock, tenant->store, BAL_LOCK_SHARED, err);
+    if (rc)
+        return rc;
+    char *base_model = NULL;
+    rc = prove(&base_model, tenant, recipe, err);
+    if (!rc)
+        rc = record(out, tenant, recipe, base_model, draft, report, err);
+    bal_str_free(base_model);
+    return rc;
+}
