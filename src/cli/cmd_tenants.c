@@ -1,0 +1,48 @@
+/* ballast tenants: who has models in this store. */
+#include "cli/commands.h"
+
+typedef struct listing {
+    bal_cli *cli;
+    bal_json json;
+} listing;
+
+static int show(void *ctx, const char *name)
+{
+    listing *self = ctx;
+    bal_out *out = &self->cli->out;
+
+    if (out->json) {
+        bal_json_string(&self->json, name);
+        return 0;
+    }
+    bal_out_safe(out, name);
+    bal_out_text(out, "\n");
+    return 0;
+}
+
+static int run(bal_cli *cli, const void *values, bal_error *err)
+{
+    listing self = { .cli = cli };
+
+    (void)values;
+    if (!cli->out.json)
+        return bal_tenant_each(cli->store, show, &self, err);
+    bal_doc_open(&self.json, &cli->out, cli->command->name);
+    bal_json_key(&self.json, "tenants");
+    bal_json_array(&self.json);
+    int rc = bal_tenant_each(cli->store, show, &self, err);
+    if (rc)
+        return rc;
+    bal_json_close(&self.json);
+    bal_doc_close(&self.json, &cli->out);
+    return 0;
+}
+
+const bal_command bal_cmd_tenants = {
+    .name = "tenants",
+    .synopsis = "",
+    .summary = "list the tenants of the store",
+    .about = "One a line. A tenant exists from its first commit on.",
+    .needs = BAL_NEEDS_STORE,
+    .run = run,
+};
