@@ -1,0 +1,215 @@
+"""The figures of docs/benchmark.md, as ratios taken in one run.
+
+    bench.py [--ballast PROGRAM] [--dir DIR] [--runs N] [SECTION…]
+
+Sections: main adapter history memory. Each ratio is of whole processes, run in
+turn with what they are compared with, files cached, the median of N pairs.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(__file__))
+import data  # noqa: E402
+
+GB = 1e9
+
+
+class Bench:
+    def __init__(self, program, folder, runs):
+        self.program, self.folder, self.runs = program, folder, runs
+        self.failed = 0
+
+    def path(self, *parts):
+        return os.path.join(self.folder, *parts)
+
+    def ballast(self, store, *words):
+        return [self.program, "--root", store, "--tenant", "acme", "-q",
+                "--progress", "never", *words]
+
+    def say(self, name, value, limit, note="", least=False):
+        good = value >= limit if least else value <= limit
+        self.failed += not good
+        sign = "≥" if least else "≤"
+        print(f"{name:<52} {value:8.2f}  {sign} {limit:<6g}"
+              f"{'' if good else ' MISSED'}  {note}", flush=True)
+
+    def ratio(self, name, limit, ours, theirs, before=None, note=""):
+        """Median of ours / theirs over the pairs; `before` prepares each."""
+        pairs = []
+        for _ in range(self.runs + 1):
+            times = []
+            for command in (theirs, ours):
+                if before:
+                    before()
+                times.append(run(command)[0])
+            pairs.append(times)
+        pairs = pairs[1:]
+        median = statistics.median(b / a for a, b in pairs)
+        theirs = statistics.median(a for a, _ in pairs)
+        ours = statistics.median(b for _, b in pairs)
+        self.say(name, median, limit, f"{ours:.3f} s / {theirs:.3f} s {note}")
+
+
+def run(command):
+    """Wall seconds, CPU seconds, peak RSS in MiB of one whole process."""
+    shell = isinstance(command, str)
+    start = time.monotonic()
+    process = subprocess.Popen(command, shell=shell, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    wall = time.monotonic() - start
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{command}: exit status {process.returncode}")
+    return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+def size_of(folder):
+    return sum(os.path.getsize(os.path.join(d, f))
+               for d, _, files in os.walk(folder) for f in files)
+
+
+def remove(*paths):
+    for path in paths:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def main_section(b):
+    pair = b.path("pair")
+    if not os.path.exists(pair):
+        data.pair(pair)
+    base, tuned = f"{pair}/base", f"{pair}/tuned"
+    size = size_of(base)
+    store, copy = b.path("store"), b.path("copy")
+    fresh = lambda: (remove(store, copy), os.sync())
+    cp = f"cp -r {base} {copy} && sync"
+    print(f"model: {size / GB:.2f} GB bf16")
+
+    b.ratio("commit --compression none / cp + sync", 1.3,
+            " ".join(b.ballast(store, "init", "--compression", "none")) + " && "
+            + " ".join(b.ballast(store, "commit", base, "-m", "m")), cp, fresh)
+    best = 0
+    for _ in range(b.runs):
+        fresh()
+        best = max(best, size / GB / run(b.ballast(
+            store, "commit", base, "-m", "m", "--jobs", "1"))[1])
+    stored = size_of(store)
+    b.say("commit, GB of model a CPU second", best, 0.8,
+          f"stored {stored / size:.3f} of it", least=True)
+    b.ratio("re-commit of unchanged content / b3sum", 1.2,
+            b.ballast(store, "commit", base, "-m", "m"),
+            f"b3sum {base}/*", lambda: None)
+    out = b.path("out")
+    clean = lambda: (remove(copy, out), os.sync())
+    b.ratio("checkout / cp + sync", 1.5,
+            b.ballast(store, "checkout", "main", "-o", out), cp, clean)
+    delta = b.path("store-delta")
+    again = lambda: (remove(delta, copy), os.sync())
+    run(b.ballast(delta, "delta", tuned, "--base", base, "-m", "m"))
+    result = b.path("result")
+    remove(result)
+    shutil.copytree(f"{delta}/blocks", result)
+    print(f"delta: {size_of(result) / size:.3f} of the tuned model at rest")
+    b.ratio("delta / read both, write the result", 2,
+            b.ballast(delta, "delta", tuned, "--base", base, "-m", "m"),
+            f"cat {base}/* {tuned}/* >/dev/null && cp -r {result} {copy} && sync",
+            again)
+    b.ratio("apply / cp + sync", 1.5,
+            b.ballast(delta, "apply", "main", "--base", base, "-o", out),
+            f"cp -r {tuned} {copy} && sync", clean)
+
+
+def adapter_section(b):
+    folder = b.path("adapter")
+    if not os.path.exists(folder):
+        data.adapter(folder)
+    size = size_of(folder)
+    store, copy = b.path("store-adapter"), b.path("copy")
+    fresh = lambda: (remove(store, copy), os.sync())
+    print(f"adapter: {size / 1e6:.0f} MB, 448 tensors")
+    b.ratio("adapter commit / cp + sync", 1.5,
+            b.ballast(store, "commit", folder, "-m", "m"),
+            f"cp -r {folder} {copy} && sync", fresh)
+    fresh()
+    trace = b.path("trace")
+    run(["strace", "-f", "-o", trace, "-e",
+         "trace=fsync,fdatasync,syncfs,msync", *b.ballast(
+             store, "commit", folder, "-m", "m")])
+    with open(trace) as file:
+        calls = sum(bool(re.search(r"(fsync|fdatasync|syncfs|msync)\(", line))
+                    for line in file)
+    b.say("adapter commit, fsyncs", calls, 60)
+
+
+def history_section(b):
+    store = b.path("store-history")
+    make = os.path.join(os.path.dirname(b.program), "tests", "bench-history")
+    remove(store)
+    run([make, store, "100000"])
+    version = [b.program, "--version"]
+    b.say("start of the program, ms", fastest(version, b.runs), 5)
+    for words in (["log", "-n", "20"], ["refs"], ["show", "main"],
+                  ["show", "main~500"]):
+        ms = fastest(b.ballast(store, *words), b.runs)
+        b.say(f"{' '.join(words)} on 100,000 commits, ms", ms, 30)
+
+
+def fastest(command, runs):
+    """Median milliseconds; a process start is too short for one look."""
+    return 1000 * statistics.median(run(command)[0] for _ in range(4 * runs))
+
+
+def memory_section(b):
+    peaks = {}
+    for gigabytes in (1, 8):
+        base, tuned = b.path(f"base{gigabytes}"), b.path(f"tuned{gigabytes}")
+        if not os.path.exists(base):
+            data.large(base, gigabytes)
+            data.large(tuned, gigabytes, nudge=1)
+        store, out = b.path("store-memory"), b.path("out")
+        steps = {
+            "commit": ["commit", base, "-m", "m", "--ref", "base"],
+            "delta": ["delta", tuned, "--base", base, "-m", "m", "--ref", "d"],
+            "checkout": ["checkout", "base", "-o", out],
+            "apply": ["apply", "d", "--base", base, "-o", out],
+            "diff": ["diff", base, tuned],
+        }
+        remove(store)
+        for name, words in steps.items():
+            remove(out)
+            peaks[name, gigabytes] = run(
+                b.ballast(store, *words, "--jobs", "2"))[2]
+        remove(store, out, base, tuned)
+    for name in steps:
+        one, eight = peaks[name, 1], peaks[name, 8]
+        b.say(f"{name}: peak RSS at 8 GB, MiB", eight, 256, f"{one:.0f} at 1 GB")
+        b.say(f"{name}: growth from 1 GB to 8 GB, MiB", eight - one, 32)
+
+
+SECTIONS = {"main": main_section, "adapter": adapter_section,
+            "history": history_section, "memory": memory_section}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--ballast", default=os.environ.get("BALLAST", "ballast"))
+    parser.add_argument("--dir", default="/tmp/ballast-bench")
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("sections", nargs="*", default=list(SECTIONS))
+    options = parser.parse_args()
+    os.makedirs(options.dir, exist_ok=True)
+    bench = Bench(os.path.abspath(options.ballast), options.dir, options.runs)
+    for section in options.sections or SECTIONS:
+        print(f"-- {section}")
+        SECTIONS[section](bench)
+    raise SystemExit(bench.failed > 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""Models for the benchmark: real-looking weights, made from a seed."""
+
+import json
+import os
+import struct
+
+import numpy as np
+
+HIDDEN, LAYERS, INTERMEDIATE = 2048, 12, 5632
+
+
+def bf16(values):
+    """float32 to the bits of bfloat16, to nearest, ties to even."""
+    bits = values.view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+
+
+def shapes():
+    """Llama-shaped, about 1 GB in bf16."""
+    yield "model.embed_tokens.weight", (16000, HIDDEN)
+    for i in range(LAYERS):
+        at = f"model.layers.{i}."
+        yield at + "input_layernorm.weight", (HIDDEN,)
+        yield at + "mlp.down_proj.weight", (HIDDEN, INTERMEDIATE)
+        yield at + "mlp.gate_proj.weight", (INTERMEDIATE, HIDDEN)
+        yield at + "mlp.up_proj.weight", (INTERMEDIATE, HIDDEN)
+        yield at + "post_attention_layernorm.weight", (HIDDEN,)
+        for name in "kqvo":
+            yield at + f"self_attn.{name}_proj.weight", (HIDDEN, HIDDEN)
+    yield "lm_head.weight", (16000, HIDDEN)
+    yield "model.norm.weight", (HIDDEN,)
+
+
+def write(path, tensors, dtype):
+    """tensors: (name, shape, function that gives the bytes), in file order."""
+    width = {"BF16": 2, "F32": 4}[dtype]
+    header, at = {"__metadata__": {"format": "pt"}}, 0
+    for name, shape, _ in tensors:
+        size = int(np.prod(shape)) * width
+        header[name] = {"dtype": dtype, "shape": list(shape),
+                        "data_offsets": [at, at + size]}
+        at += size
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for _, _, make in tensors:
+            file.write(make())
+
+
+def pair(folder, shards=3):
+    """base/ and tuned/ under folder: tuned is base plus steps of 1e-3 of its
+    size, one tensor in ten as it was."""
+    names = list(shapes())
+    parts = [names[i::shards] for i in range(shards)]
+    for i, part in enumerate(parts):
+        made = {}
+        for kind in ("base", "tuned"):
+            os.makedirs(f"{folder}/{kind}", exist_ok=True)
+            path = f"{folder}/{kind}/model-{i + 1:05}-of-{shards:05}.safetensors"
+            rng = np.random.default_rng(i)
+            write(path, [(n, s, lambda n=n, s=s, kind=kind, rng=rng:
+                          weights(n, s, kind, rng, made)) for n, s in part],
+                  "BF16")
+    for kind in ("base", "tuned"):
+        index = {"metadata": {"total_size": 0}, "weight_map": {}}
+        for i, part in enumerate(parts):
+            for name, shape in part:
+                file = f"model-{i + 1:05}-of-{shards:05}.safetensors"
+                index["weight_map"][name] = file
+                index["metadata"]["total_size"] += 2 * int(np.prod(shape))
+        with open(f"{folder}/{kind}/model.safetensors.index.json", "w") as out:
+            json.dump(index, out, indent=2)
+        with open(f"{folder}/{kind}/config.json", "w") as out:
+            json.dump({"model_type": "llama", "_name_or_path": kind}, out)
+
+
+def weights(name, shape, kind, rng, made):
+    count = int(np.prod(shape))
+    base = rng.standard_normal(count, dtype=np.float32) * np.float32(0.02)
+    step = rng.standard_normal(count, dtype=np.float32) * np.float32(2e-5)
+    if kind == "tuned" and hash_of(name) % 10:
+        base = base + step
+    return bf16(base).tobytes()
+
+
+def hash_of(name):
+    return sum(name.encode()) * 2654435761 % 1000
+
+
+def adapter(folder, layers=32, rank=16):
+    """A PEFT adapter of 14 tensors a layer, 8B-shaped, about 80 MB in bf16."""
+    targets = {"self_attn.q_proj": (4096, 4096), "self_attn.k_proj": (1024, 4096),
+               "self_attn.v_proj": (1024, 4096), "self_attn.o_proj": (4096, 4096),
+               "mlp.gate_proj": (14336, 4096), "mlp.up_proj": (14336, 4096),
+               "mlp.down_proj": (4096, 14336)}
+    rng = np.random.default_rng(7)
+    tensors = []
+    for i in range(layers):
+        for module, (out, inner) in targets.items():
+            at = f"base_model.model.model.layers.{i}.{module}."
+            for part, shape in (("lora_A", (rank, inner)), ("lora_B", (out, rank))):
+                tensors.append((at + part + ".weight", shape, lambda s=shape: bf16(
+                    rng.standard_normal(int(np.prod(s)), dtype=np.float32)
+                    * np.float32(0.01)).tobytes()))
+    os.makedirs(folder, exist_ok=True)
+    write(f"{folder}/adapter_model.safetensors", sorted(tensors, key=lambda t: t[0]),
+          "BF16")
+    config = {"peft_type": "LORA", "r": rank, "lora_alpha": 32,
+              "base_model_name_or_path": "llama-8b",
+              "target_modules": sorted(m.split(".")[1] for m in targets)}
+    with open(f"{folder}/adapter_config.json", "w") as out:
+        json.dump(config, out, indent=2)
+
+
+def large(folder, gigabytes, nudge=0):
+    """A model of many gigabytes that repeats itself, so that making it and
+    keeping it costs little; nudge changes every tensor a little."""
+    os.makedirs(folder, exist_ok=True)
+    rng = np.random.default_rng(3)
+    chunk = bf16(rng.standard_normal(32 << 20, dtype=np.float32) * np.float32(0.02))
+    chunk[::1000] += nudge
+    data = chunk.tobytes()
+    count = gigabytes * 16
+    write(f"{folder}/model.safetensors",
+          [(f"layers.{i:04}.weight", (8192, 4096), lambda: data)
+           for i in range(count)], "BF16")
