@@ -515,10 +515,14 @@ typedef struct bal_fsck_report {
     uint64_t problems;
 } bal_fsck_report;
 
-/* tenant NULL: every tenant. from: a model folder to heal blocks from, or
- * NULL. */
+typedef struct bal_fsck_options {
+    unsigned flags;
+    const char *from; /* a model folder to heal blocks from, NULL: none */
+} bal_fsck_options;
+
+/* tenant NULL: every tenant. options NULL: every byte, nothing mended. */
 BAL_API BAL_CHECK int bal_fsck(bal_store *store, bal_tenant *tenant,
-                               unsigned flags, const char *from,
+                               const bal_fsck_options *options,
                                bal_problem_fn *fn, void *ctx,
                                bal_fsck_report *report, bal_error *err);
 

@@ -100,11 +100,14 @@ static int check(findings *self, const struct fsck_opts *given, bal_error *err)
 {
     bal_cli *cli = self->cli;
     bal_fsck_report report = { 0 };
-    unsigned flags = (given->fast ? BAL_FSCK_FAST : 0) |
-                     (given->repair ? BAL_FSCK_REPAIR : 0);
+    const bal_fsck_options options = {
+        .flags = (given->fast ? BAL_FSCK_FAST : 0) |
+                 (given->repair ? BAL_FSCK_REPAIR : 0),
+        .from = given->from,
+    };
 
-    int rc = bal_fsck(cli->store, cli->tenant, flags, given->from, found, self,
-                      &report, err);
+    int rc =
+        bal_fsck(cli->store, cli->tenant, &options, found, self, &report, err);
     if (rc)
         return rc;
     cli->status = report.problems ? 1 : 0;

@@ -3,6 +3,7 @@
 #define CORE_BUF_H
 
 #include "ballast.h"
+
 #include "core/own.h"
 
 typedef struct bal_bytes {
@@ -24,9 +25,8 @@ BAL_CHECK int bal_buf_reserve(bal_buf *self, size_t more, bal_error *err);
 BAL_CHECK int bal_buf_append(bal_buf *self, const void *data, size_t len,
                              bal_error *err);
 BAL_CHECK int bal_buf_text(bal_buf *self, const char *text, bal_error *err);
-BAL_CHECK int bal_buf_format(bal_buf *self, bal_error *err,
-                             const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+BAL_CHECK int bal_buf_format(bal_buf *self, bal_error *err, const char *format,
+                             ...) __attribute__((format(printf, 3, 4)));
 /* Empty it, keep the memory. */
 void bal_buf_clear(bal_buf *self);
 void bal_buf_done(bal_buf *self);

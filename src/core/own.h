@@ -7,17 +7,17 @@
 /* A value in place, emptied (type_done) when the scope ends. */
 #define BAL_LOCAL(type) __attribute__((cleanup(type##_done))) type
 /* Give an owned pointer away: its value, and NULL stays behind. */
-#define BAL_TAKE(pointer)                                                     \
-    __extension__({                                                           \
-        __typeof__(pointer) taken_ = (pointer);                               \
-        (pointer) = NULL;                                                     \
-        taken_;                                                               \
+#define BAL_TAKE(pointer)                                                      \
+    __extension__({                                                            \
+        __typeof__(pointer) taken_ = (pointer);                                \
+        (pointer) = NULL;                                                      \
+        taken_;                                                                \
     })
 /* Once beside each type with a type_free: what BAL_OWN calls. */
-#define BAL_OWNABLE(type)                                                     \
-    static inline void type##_drop(type **pointer)                            \
-    {                                                                         \
-        type##_free(*pointer);                                                \
+#define BAL_OWNABLE(type)                                                      \
+    static inline void type##_drop(type **pointer)                             \
+    {                                                                          \
+        type##_free(*pointer);                                                 \
     }
 
 #endif

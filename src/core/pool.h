@@ -2,8 +2,9 @@
 #ifndef CORE_POOL_H
 #define CORE_POOL_H
 
-#include "core/own.h"
 #include "ballast.h"
+
+#include "core/own.h"
 
 typedef int bal_item_fn(size_t i, void *ctx, bal_error *err);
 
@@ -12,8 +13,8 @@ typedef int bal_item_fn(size_t i, void *ctx, bal_error *err);
  * writes slot i and nothing else, so the result has no order. The caller's
  * thread polls the watch function meanwhile (ECANCELLED). Nested calls run in
  * the calling worker, one after the other. */
-BAL_CHECK int bal_pool_run(bal_work *work, size_t n, bal_item_fn *fn,
-                           void *ctx, bal_error *err);
+BAL_CHECK int bal_pool_run(bal_work *work, size_t n, bal_item_fn *fn, void *ctx,
+                           bal_error *err);
 /* Memory of the calling thread, at least len bytes, kept between items and
  * aligned to 64. slot < BAL_SCRATCH_SLOTS tells uses apart. NULL: no memory. */
 #define BAL_SCRATCH_SLOTS 16

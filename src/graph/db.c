@@ -79,13 +79,17 @@ void bal_db_free(bal_db *self)
 int bal_db_query(bal_db *self, const char *sql, const bal_value *args,
                  size_t count, bal_row_fn *fn, void *ctx, bal_error *err)
 {
-    return self->ops->query(self, sql, args, count, fn, ctx, NULL, err);
+    const bal_query query = { sql, args, count, fn, ctx, NULL };
+
+    return self->ops->query(self, &query, err);
 }
 
 int bal_db_run(bal_db *self, const char *sql, const bal_value *args,
                size_t count, uint64_t *changed, bal_error *err)
 {
-    return self->ops->query(self, sql, args, count, NULL, NULL, changed, err);
+    const bal_query query = { sql, args, count, NULL, NULL, changed };
+
+    return self->ops->query(self, &query, err);
 }
 
 int bal_tx_begin(bal_tx *self, bal_db *db, unsigned flags, bal_error *err)

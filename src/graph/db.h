@@ -38,15 +38,22 @@ enum bal_db_flags {
     BAL_DB_CREATE = 1,
 };
 
+/* fn NULL: rows are passed over. *changed (may be NULL): rows written. */
+typedef struct bal_query {
+    const char *sql;
+    const bal_value *args;
+    size_t count;
+    bal_row_fn *fn;
+    void *ctx;
+    uint64_t *changed;
+} bal_query;
+
 typedef struct bal_db_ops {
     const char *scheme;
     /* wait: seconds before EBUSY. ENOTFOUND without CREATE. */
     int (*open)(bal_db **out, const char *rest, const char *root, double wait,
                 unsigned flags, bal_error *err);
-    /* fn NULL: rows are passed over. *changed (may be NULL): rows written. */
-    int (*query)(bal_db *self, const char *sql, const bal_value *args,
-                 size_t count, bal_row_fn *fn, void *ctx, uint64_t *changed,
-                 bal_error *err);
+    int (*query)(bal_db *self, const bal_query *query, bal_error *err);
     int (*begin)(bal_db *self, unsigned flags, bal_error *err);
     int (*commit)(bal_db *self, bal_error *err); /* durable on return */
     void (*rollback)(bal_db *self);

@@ -69,18 +69,19 @@ BAL_CHECK int bal_graph_block_forget(bal_graph *self, int64_t tenant,
 typedef struct bal_manifest_row {
     bal_id id;
     const char *kind;
-    bal_bytes body;   /* canonical JSON */
-    uint64_t logical; /* bytes of all its entries */
+    bal_bytes body;     /* canonical JSON */
+    uint64_t logical;   /* bytes of all its entries */
+    const bal_id *uses; /* every block it uses, without repetition */
+    size_t use_count;
 } bal_manifest_row;
 
 /* Insert rows for blocks that are new, the manifest and what it uses; one that
- * is there already is left as it is. ids: every block it uses, without
- * repetition. */
+ * is there already is left as it is. ECONFLICT: a block that it uses has no
+ * row. */
 BAL_CHECK int bal_graph_manifest_put(bal_graph *self, int64_t tenant,
                                      const bal_manifest_row *row,
                                      const bal_block_row *blocks,
-                                     size_t block_count, const bal_id *ids,
-                                     size_t id_count, bal_error *err);
+                                     size_t block_count, bal_error *err);
 /* Appends the body; ENOTFOUND. */
 BAL_CHECK int bal_graph_manifest(bal_graph *self, int64_t tenant,
                                  const bal_id *id, bal_buf *body,

@@ -191,7 +191,7 @@ static int put_body(bal_graph *self, int64_t tenant,
 }
 
 static int put_all(bal_graph *self, int64_t tenant, const bal_manifest_row *row,
-                   const bal_id *ids, size_t id_count, bal_error *err)
+                   bal_error *err)
 {
     int64_t number = 0;
     bool made = false;
@@ -199,8 +199,8 @@ static int put_all(bal_graph *self, int64_t tenant, const bal_manifest_row *row,
     int rc = put_body(self, tenant, row, &number, &made, err);
     if (rc || !made)
         return rc;
-    for (size_t i = 0; i < id_count; i++) {
-        rc = put_use(self, tenant, number, &ids[i], err);
+    for (size_t i = 0; i < row->use_count; i++) {
+        rc = put_use(self, tenant, number, &row->uses[i], err);
         if (rc)
             return rc;
     }
@@ -210,7 +210,7 @@ static int put_all(bal_graph *self, int64_t tenant, const bal_manifest_row *row,
 int bal_graph_manifest_put(bal_graph *self, int64_t tenant,
                            const bal_manifest_row *row,
                            const bal_block_row *blocks, size_t block_count,
-                           const bal_id *ids, size_t id_count, bal_error *err)
+                           bal_error *err)
 {
     BAL_LOCAL(bal_tx) tx = { 0 };
 
@@ -222,7 +222,7 @@ int bal_graph_manifest_put(bal_graph *self, int64_t tenant,
         if (rc)
             return rc;
     }
-    rc = put_all(self, tenant, row, ids, id_count, err);
+    rc = put_all(self, tenant, row, err);
     if (rc)
         return rc;
     return bal_tx_commit(&tx, err);

@@ -21,15 +21,12 @@
 
 /* ---- the row ----------------------------------------------------------- */
 
-static int sqlite_query(bal_db *base, const char *sql, const bal_value *args,
-                        size_t count, bal_row_fn *fn, void *ctx,
-                        uint64_t *changed, bal_error *err)
+static int sqlite_query(bal_db *base, const bal_query *query, bal_error *err)
 {
     bal_sqlite *self = (bal_sqlite *)base;
 
     pthread_mutex_lock(&self->lock);
-    int rc =
-        bal_sqlite_query_locked(self, sql, args, count, fn, ctx, changed, err);
+    int rc = bal_sqlite_query_locked(self, query, err);
     pthread_mutex_unlock(&self->lock);
     return rc;
 }
@@ -45,8 +42,8 @@ static int begin_locked(bal_sqlite *self, unsigned flags, bal_error *err)
         return 0;
     }
     self->doomed = 0;
-    int rc = bal_sqlite_query_locked(self, write ? "BEGIN IMMEDIATE" : "BEGIN",
-                                     NULL, 0, NULL, NULL, NULL, err);
+    int rc =
+        bal_sqlite_run_locked(self, write ? "BEGIN IMMEDIATE" : "BEGIN", err);
     if (rc)
         return rc;
     self->write = write;
@@ -83,8 +80,7 @@ static int sqlite_commit(bal_db *base, bal_error *err)
     if (rc)
         return rc;
     if (self->depth == 1)
-        rc = bal_sqlite_query_locked(self, "COMMIT", NULL, 0, NULL, NULL, NULL,
-                                     err);
+        rc = bal_sqlite_run_locked(self, "COMMIT", err);
     if (rc)
         return rc;
     level_end(self);
@@ -202,13 +198,16 @@ static const char *const pragmas[] = {
 static int settle(bal_sqlite *self, bal_error *err)
 {
     for (size_t i = 0; i < sizeof(pragmas) / sizeof(pragmas[0]); i++) {
-        int rc = bal_sqlite_query_locked(self, pragmas[i], NULL, 0, NULL, NULL,
-                                         NULL, err);
+        int rc = bal_sqlite_run_locked(self, pragmas[i], err);
         if (rc)
             return rc;
     }
-    return bal_sqlite_query_locked(self, "PRAGMA journal_mode = WAL", NULL, 0,
-                                   is_wal, self->path, NULL, err);
+    const bal_query wal = {
+        .sql = "PRAGMA journal_mode = WAL",
+        .fn = is_wal,
+        .ctx = self->path,
+    };
+    return bal_sqlite_query_locked(self, &wal, err);
 }
 
 static int connect_to(bal_sqlite *self, unsigned flags, bal_error *err)

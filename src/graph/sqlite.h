@@ -47,9 +47,9 @@ int bal_sqlite_wait(void *self, int tries);
  * for that. */
 BAL_CHECK int bal_sqlite_alive(bal_sqlite *self, bal_error *err);
 /* See query of bal_db_ops. The caller holds the lock. */
-BAL_CHECK int bal_sqlite_query_locked(bal_sqlite *self, const char *sql,
-                                      const bal_value *args, size_t count,
-                                      bal_row_fn *fn, void *ctx,
-                                      uint64_t *changed, bal_error *err);
+BAL_CHECK int bal_sqlite_query_locked(bal_sqlite *self, const bal_query *query,
+                                      bal_error *err);
+BAL_CHECK int bal_sqlite_run_locked(bal_sqlite *self, const char *sql,
+                                    bal_error *err);
 
 #endif

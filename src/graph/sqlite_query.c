@@ -310,9 +310,8 @@ int bal_sqlite_alive(bal_sqlite *self, bal_error *err)
                     self->path);
 }
 
-int bal_sqlite_query_locked(bal_sqlite *self, const char *sql,
-                            const bal_value *args, size_t count, bal_row_fn *fn,
-                            void *ctx, uint64_t *changed, bal_error *err)
+int bal_sqlite_query_locked(bal_sqlite *self, const bal_query *query,
+                            bal_error *err)
 {
     bal_statement *to = NULL;
 
@@ -320,19 +319,26 @@ int bal_sqlite_query_locked(bal_sqlite *self, const char *sql,
     int rc = bal_sqlite_alive(self, err);
     if (rc)
         return rc;
-    rc = statement_get(&to, self, sql, err);
+    rc = statement_get(&to, self, query->sql, err);
     if (rc)
         return rc;
     to->busy = true;
-    rc = bind_all(self, to, args, count, err);
+    rc = bind_all(self, to, query->args, query->count, err);
     if (!rc)
-        rc = step_all(self, to->stmt, fn, ctx, err);
-    if (!rc && changed)
-        *changed = sqlite3_stmt_readonly(to->stmt)
-                       ? 0
-                       : (uint64_t)sqlite3_changes(self->handle);
+        rc = step_all(self, to->stmt, query->fn, query->ctx, err);
+    if (!rc && query->changed)
+        *query->changed = sqlite3_stmt_readonly(to->stmt)
+                              ? 0
+                              : (uint64_t)sqlite3_changes(self->handle);
     sqlite3_reset(to->stmt);
     sqlite3_clear_bindings(to->stmt);
     to->busy = false;
     return rc;
+}
+
+int bal_sqlite_run_locked(bal_sqlite *self, const char *sql, bal_error *err)
+{
+    const bal_query query = { .sql = sql };
+
+    return bal_sqlite_query_locked(self, &query, err);
 }

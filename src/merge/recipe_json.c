@@ -138,7 +138,8 @@ static int read_input(bal_recipe *self, const json_t *json, bal_error *err)
         return rc;
     snprintf(input.tenant, sizeof(input.tenant), "%s", tenant);
     input.parameters = json_incref(parameters);
-    return bal_recipe_add(self, &input, err) ? bad(err, "inputs") : 0;
+    rc = bal_recipe_add(self, &input, err);
+    return rc && rc != BAL_ENOMEM ? bad(err, "inputs") : rc;
 }
 
 static int read_inputs(bal_recipe *self, const json_t *json, bal_error *err)
@@ -166,9 +167,11 @@ static int read_parameters(bal_recipe *self, const json_t *json, bal_error *err)
     json_object_foreach(parameters, name, value)
     {
         const char *text = json_string_value(value);
-        if (!text || !bal_param_find(self->method->info.params, name) ||
-            bal_recipe_set(self, name, text, NULL))
+        if (!text || !bal_param_find(self->method->info.params, name))
             return bad(err, "parameters");
+        int rc = bal_recipe_set(self, name, text, err);
+        if (rc)
+            return rc == BAL_ENOMEM ? rc : bad(err, "parameters");
     }
     return 0;
 }

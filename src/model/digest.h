@@ -8,7 +8,8 @@
 
 #include "model/model.h"
 
-/* tiles: bal_tiles(tensor->size) hashes, of BAL_TILE bytes each but the last. */
+/* tiles: bal_tiles(tensor->size) hashes, of BAL_TILE bytes each but the last.
+ */
 void bal_digest_of_tiles(bal_id *out, const bal_tensor *tensor,
                          const bal_id *tiles);
 /* The digests of all entries of a model that stands alone, read through in

@@ -12,7 +12,6 @@ enum bal_facts_flags {
     BAL_FACTS_ALONE = 2,   /* one weights file: its tensors may say adapter */
 };
 BAL_CHECK int bal_folder_facts(bal_folder *self, const char *name,
-                               const char *dir, unsigned flags,
-                               bal_error *err);
+                               const char *dir, unsigned flags, bal_error *err);
 
 #endif

@@ -4,6 +4,7 @@
 #define MODEL_STAGE_H
 
 #include "ballast.h"
+
 #include "core/own.h"
 
 typedef struct bal_stage {

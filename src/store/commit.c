@@ -122,7 +122,7 @@ int bal_commit_model(bal_commit **out, bal_tenant *tenant, bal_model *model,
                      const bal_draft *draft, bal_commit_report *report,
                      bal_error *err)
 {
-    bal_commit_report none;
+    bal_commit_report none = { 0 };
     bal_store *store = tenant->store;
     int rc = bal_draft_check(draft, err);
     if (rc)

@@ -88,15 +88,16 @@ static int check_temporaries(bal_fsck_run *self, bal_error *err)
     return bal_fsck_tell(self, &problem, err);
 }
 
-int bal_fsck(bal_store *store, bal_tenant *tenant, unsigned flags,
-             const char *from, bal_problem_fn *fn, void *ctx,
+int bal_fsck(bal_store *store, bal_tenant *tenant,
+             const bal_fsck_options *options, bal_problem_fn *fn, void *ctx,
              bal_fsck_report *report, bal_error *err)
 {
+    unsigned flags = options ? options->flags : 0;
     bal_fsck_run self = { store, tenant, flags, fn, ctx, report };
     bool repair = flags & BAL_FSCK_REPAIR;
     BAL_OWN(bal_lock) lock = NULL;
 
-    if (from)
+    if (options && options->from)
         return bal_fail(err, BAL_EUNSUPPORTED,
                         "healing blocks from a folder is not in this version");
     memset(report, 0, sizeof(*report));

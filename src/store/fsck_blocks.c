@@ -93,13 +93,14 @@ static int verify_one(size_t i, void *ctx, bal_error *err)
     bal_block_info info;
     bal_error why;
 
-    (void)err;
     bal_work_advance(store->work, block->row.size);
     if (!block->seen || block->size != block->row.stored)
         return 0;
     unsigned flags = self->run->flags & BAL_FSCK_FAST ? BAL_VERIFY_HEADER : 0;
     block->rc = bal_blocks_verify(store->blocks, self->run->tenant->name,
                                   &block->row.id, flags, &info, &why);
+    if (block->rc == BAL_ENOMEM)
+        return bal_fail_memory(err, "block");
     if (block->rc)
         snprintf(block->detail, sizeof(block->detail), "%.*s",
                  (int)sizeof(block->detail) - 1, why.text);

@@ -97,10 +97,13 @@ static int check_leaf(bal_fsck_run *self, const bal_id *id, bal_bytes text,
     BAL_LOCAL(id_list) uses = { { 0 } };
     bal_error why;
 
-    if (bal_leaf_read(&leaf, text, &why))
+    int rc = bal_leaf_read(&leaf, text, &why);
+    if (rc == BAL_ENOMEM)
+        return bal_fail_memory(err, "manifest");
+    if (rc)
         return tell(self, "bad-manifest", id, why.text, err);
-    int rc = bal_graph_uses(self->store->graph, self->tenant->number, id,
-                            add_id, &uses, err);
+    rc = bal_graph_uses(self->store->graph, self->tenant->number, id, add_id,
+                        &uses, err);
     if (rc)
         return rc;
     size_t count = leaf.id_count;
@@ -130,6 +133,8 @@ static int check_view(bal_fsck_run *self, const bal_id *id, bal_bytes text,
     int rc = bal_view_read(&json, text, &why);
     if (!rc)
         rc = bal_recipe_parse(&recipe, json, &why);
+    if (rc == BAL_ENOMEM)
+        return bal_fail_memory(err, "manifest");
     if (rc)
         return tell(self, "bad-manifest", id, why.text, err);
 

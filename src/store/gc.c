@@ -46,6 +46,13 @@ static int forget_unused(sweep *self, bal_error *err)
     }
     if (rc)
         return rc;
+    /* Noted as what a killed writer leaves, so that the next one goes on with
+     * it. */
+    rc = bal_graph_intend(graph, tenant, "gc",
+                          (const bal_id *)(const void *)self->unused.data,
+                          self->unused.len / sizeof(bal_id), err);
+    if (rc)
+        return rc;
     return bal_tx_commit(&tx, err);
 }
 

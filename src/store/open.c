@@ -75,7 +75,11 @@ static int open_blocks(bal_store *self, bal_error *err)
     if (rc)
         return rc;
     size_t cache = CACHE_BLOCKS * (size_t)self->block_size;
-    return bal_blocks_open(&self->blocks, BAL_TAKE(backend), cache, err);
+    rc = bal_blocks_open(&self->blocks, backend, cache, err);
+    if (rc)
+        return rc;
+    (void)BAL_TAKE(backend);
+    return 0;
 }
 
 /* Make the store, or finish one whose making was cut short. */
@@ -88,6 +92,11 @@ static int make(bal_store *self, const bal_store_options *options,
     if (rc)
         return rc;
 
+    /* While it is held, nobody takes our temporaries for a dead one's. */
+    BAL_OWN(bal_lock) lock = NULL;
+    rc = bal_store_lock(&lock, self, BAL_LOCK_SHARED, err);
+    if (rc)
+        return rc;
     rc = connect(self, db, BAL_DB_CREATE, err);
     if (rc)
         return rc;

@@ -112,7 +112,9 @@ static int close_block(planner *self, size_t width, size_t count,
     }
     open->count -= count;
     open->size -= block.size;
-    memmove(open->runs, open->runs + count, open->count * sizeof(*open->runs));
+    if (open->count)
+        memmove(open->runs, open->runs + count,
+                open->count * sizeof(*open->runs));
     return add_block(pack, &block, err);
 }
 

@@ -170,9 +170,12 @@ static int insert(publishing *self, bal_error *err)
     const bal_publication *publication = self->publication;
     bal_graph *graph = self->tenant->store->graph;
     int64_t tenant = self->tenant->number;
-    int rc = bal_graph_manifest_put(
-        graph, tenant, publication->manifest, publication->blocks,
-        publication->block_count, publication->ids, publication->id_count, err);
+    bal_manifest_row manifest = *publication->manifest;
+    manifest.uses = publication->ids;
+    manifest.use_count = publication->id_count;
+    int rc =
+        bal_graph_manifest_put(graph, tenant, &manifest, publication->blocks,
+                               publication->block_count, err);
     if (rc)
         return rc;
 

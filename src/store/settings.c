@@ -128,9 +128,9 @@ static int setting_find(bal_setting *out, const char *key, bal_error *err)
 static int load_one(bal_store *self, size_t i, bal_error *err)
 {
     BAL_LOCAL(bal_buf) text = { 0 };
-    int rc = bal_graph_setting(self->graph, rows[i].name, &text, NULL);
+    int rc = bal_graph_setting(self->graph, rows[i].name, &text, err);
     if (rc && rc != BAL_ENOTFOUND)
-        return bal_graph_setting(self->graph, rows[i].name, &text, err);
+        return rc;
 
     bal_str_free(self->settings[i]);
     self->settings[i] = NULL;
@@ -223,9 +223,9 @@ int bal_settings_make(bal_graph *graph, const bal_store_options *options,
     if (rc)
         return rc;
     BAL_LOCAL(bal_buf) there = { 0 };
-    rc = bal_graph_setting(graph, rows[BAL_SETTING_FORMAT].name, &there, NULL);
-    if (!rc)
-        return 0;
+    rc = bal_graph_setting(graph, rows[BAL_SETTING_FORMAT].name, &there, err);
+    if (rc != BAL_ENOTFOUND)
+        return rc;
     for (size_t i = 0; i < BAL_SETTINGS; i++) {
         rc = texts[i] ? bal_graph_set(graph, rows[i].name, texts[i], err) : 0;
         if (rc)

@@ -13,10 +13,19 @@
 
 /* Deeper than anybody nests views, and no danger to the stack. */
 #define DEPTH_MAX 32
+/* A view of a view is read through both, so an input counts as often as it is
+ * reached: views that name each other twice would double with each level. */
+#define INPUTS_MAX 4096
 
-static int open_manifest(bal_model **out, bal_tenant *tenant,
-                         const bal_id *manifest, const char *kind,
-                         unsigned depth, bal_error *err);
+/* One opening of a commit, all its views included. */
+typedef struct opening {
+    bal_tenant *tenant;
+    unsigned depth;
+    unsigned inputs; /* reached so far */
+} opening;
+
+static int open_manifest(bal_model **out, opening *self, const bal_id *manifest,
+                         const char *kind, bal_error *err);
 
 /* A commit's manifest and kind. */
 typedef struct commit_facts {
@@ -67,15 +76,19 @@ static int check_scope(const bal_tenant *tenant, const bal_input *input,
                     hex, input->tenant);
 }
 
-static int open_input(bal_model **out, bal_tenant *tenant,
-                      const bal_input *input, unsigned depth, bal_error *err)
+static int open_input(bal_model **out, opening *self, const bal_input *input,
+                      bal_error *err)
 {
+    bal_tenant *tenant = self->tenant;
     commit_facts facts = { 0 };
     bal_error why;
     int rc = check_scope(tenant, input, err);
     if (rc)
         return rc;
 
+    if (++self->inputs > INPUTS_MAX)
+        return bal_fail(err, BAL_EUNSUPPORTED,
+                        "a view that reaches more than %d inputs", INPUTS_MAX);
     rc = bal_graph_commit(tenant->store->graph, tenant->number, &input->commit,
                           keep_facts, &facts, &why);
     if (rc == BAL_ENOTFOUND) {
@@ -87,18 +100,17 @@ static int open_input(bal_model **out, bal_tenant *tenant,
     }
     if (rc)
         return bal_fail(err, rc, "%s", why.text);
-    return open_manifest(out, tenant, &facts.manifest, facts.kind, depth, err);
+    return open_manifest(out, self, &facts.manifest, facts.kind, err);
 }
 
-static int open_inputs(inputs *out, bal_tenant *tenant,
-                       const bal_recipe *recipe, unsigned depth, bal_error *err)
+static int open_inputs(inputs *out, opening *self, const bal_recipe *recipe,
+                       bal_error *err)
 {
     out->models = calloc(recipe->count + 1, sizeof(bal_model *));
     if (!out->models)
         return bal_fail_memory(err, "view");
     for (size_t i = 0; i < recipe->count; i++) {
-        int rc =
-            open_input(&out->models[i], tenant, &recipe->inputs[i], depth, err);
+        int rc = open_input(&out->models[i], self, &recipe->inputs[i], err);
         if (rc)
             return rc;
         out->count++;
@@ -108,41 +120,43 @@ static int open_inputs(inputs *out, bal_tenant *tenant,
 
 /* ---- opening ------------------------------------------------------------ */
 
-static int open_view(bal_model **out, bal_tenant *tenant, bal_bytes text,
-                     unsigned depth, bal_error *err)
+static int open_view(bal_model **out, opening *self, bal_bytes text,
+                     bal_error *err)
 {
     BAL_OWN(json_t) json = NULL;
-    int rc = bal_view_read(&json, text, err);
-    if (rc)
-        return rc;
     BAL_OWN(bal_recipe) recipe = NULL;
-    rc = bal_recipe_parse(&recipe, json, err);
+    int rc = bal_view_read(&json, text, err);
+    if (!rc)
+        rc = bal_recipe_parse(&recipe, json, err);
     if (rc)
         return rc;
+
+    if (self->depth == DEPTH_MAX)
+        return bal_fail(err, BAL_EUNSUPPORTED, "views nested more than %d deep",
+                        DEPTH_MAX);
     BAL_LOCAL(inputs) models = { 0 };
-    rc = open_inputs(&models, tenant, recipe, depth, err);
+    self->depth++;
+    rc = open_inputs(&models, self, recipe, err);
+    self->depth--;
     if (rc)
         return rc;
     return bal_view_open(out, recipe, models.models, err);
 }
 
-static int open_manifest(bal_model **out, bal_tenant *tenant,
-                         const bal_id *manifest, const char *kind,
-                         unsigned depth, bal_error *err)
+static int open_manifest(bal_model **out, opening *self, const bal_id *manifest,
+                         const char *kind, bal_error *err)
 {
+    bal_tenant *tenant = self->tenant;
     BAL_LOCAL(bal_buf) body = { 0 };
     char hex[BAL_ID_HEX + 1];
-
-    if (depth > DEPTH_MAX)
-        return bal_fail(err, BAL_EUNSUPPORTED, "views nested more than %d deep",
-                        DEPTH_MAX);
     int rc = bal_graph_manifest(tenant->store->graph, tenant->number, manifest,
                                 &body, err);
     if (rc)
         return rc;
+
     bal_bytes text = { body.data, body.len };
     if (!strcmp(kind, bal_kind_name(BAL_KIND_VIEW)))
-        return open_view(out, tenant, text, depth + 1, err);
+        return open_view(out, self, text, err);
     bal_id_hex(hex, manifest);
     hex[12] = '\0';
     return bal_leaf_model(out, tenant, text, hex, err);
@@ -151,12 +165,13 @@ static int open_manifest(bal_model **out, bal_tenant *tenant,
 int bal_model_from_commit(bal_model **out, bal_tenant *tenant,
                           const bal_id *commit, bal_error *err)
 {
+    opening self = { .tenant = tenant };
     commit_facts facts = { 0 };
     int rc = bal_graph_commit(tenant->store->graph, tenant->number, commit,
                               keep_facts, &facts, err);
     if (rc)
         return rc;
-    rc = open_manifest(out, tenant, &facts.manifest, facts.kind, 0, err);
+    rc = open_manifest(out, &self, &facts.manifest, facts.kind, err);
     return bal_within(err, rc, "commit '%s'", facts.name);
 }
 
@@ -197,8 +212,9 @@ int bal_recipe_input(bal_recipe *self, bal_tenant *tenant, const char *text,
 static int prove(char **base_model, bal_tenant *tenant, bal_recipe *recipe,
                  bal_error *err)
 {
+    opening self = { .tenant = tenant, .depth = 1 };
     BAL_LOCAL(inputs) models = { 0 };
-    int rc = open_inputs(&models, tenant, recipe, 1, err);
+    int rc = open_inputs(&models, &self, recipe, err);
     if (rc)
         return rc;
     rc = bal_recipe_settle(recipe, models.models, err);
@@ -243,7 +259,7 @@ int bal_commit_view(bal_commit **out, bal_tenant *tenant, bal_recipe *recipe,
                     const bal_draft *draft, bal_commit_report *report,
                     bal_error *err)
 {
-    bal_commit_report none;
+    bal_commit_report none = { 0 };
     int rc = bal_draft_check(draft, err);
     if (rc)
         return rc;

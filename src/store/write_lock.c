@@ -5,6 +5,8 @@
  * notes the blocks it is about to publish in the graph; if it is killed between
  * publishing and naming them, the next writer that finds itself alone removes
  * those that nobody named. */
+#include <string.h>
+
 #include "core/error.h"
 #include "core/str.h"
 #include "store/store.h"
@@ -39,12 +41,29 @@ static int remove_one(void *ctx, const char *session, const char *tenant,
     return bal_blocks_remove(left->store->blocks, tenant, id, &freed, err);
 }
 
+static int remove_temporary(void *ctx, const char *name, bal_error *err)
+{
+    const leftovers *left = ctx;
+
+    if (strncmp(name, "store.json.tmp-", 15) != 0)
+        return 0;
+    char *path = bal_path_join(left->store->root, name);
+    if (!path)
+        return bal_fail_memory(err, name);
+    int rc = bal_remove_tree(path, err);
+    bal_str_free(path);
+    return rc;
+}
+
 static int clear(bal_store *self, bal_error *err)
 {
     leftovers left = { self };
     uint64_t swept;
     int rc =
         bal_backend_sweep(bal_blocks_backend(self->blocks), &swept, 0, err);
+    if (rc)
+        return rc;
+    rc = bal_dir_each(self->root, remove_temporary, &left, err);
     if (rc)
         return rc;
     rc = bal_graph_intended(self->graph, NULL, remove_one, &left, err);

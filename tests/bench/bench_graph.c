@@ -97,9 +97,7 @@ static void fill(bal_graph *graph, int64_t tenant)
 
     double from = bal_clock_ticks();
     need(bal_graph_begin(&tx, graph, BAL_TX_WRITE, &err), &err);
-    need(bal_graph_manifest_put(graph, tenant, &manifest, NULL, 0, NULL, 0,
-                                &err),
-         &err);
+    need(bal_graph_manifest_put(graph, tenant, &manifest, NULL, 0, &err), &err);
     for (unsigned n = 0; n < COMMITS; n++)
         put_commit(graph, tenant, n);
     need(bal_tx_commit(&tx, &err), &err);
@@ -121,19 +119,18 @@ static void put_blocks(bal_graph *graph, int64_t tenant)
         ids[i] = id_of("block", i);
         rows[i] = (bal_block_row){ .id = ids[i], .size = 4, .stored = 3 };
     }
+    manifest.uses = ids;
+    manifest.use_count = BLOCKS;
     double from = bal_clock_ticks();
     need(bal_graph_intend(graph, tenant, "bench", ids, BLOCKS, &err), &err);
     from = told("intend 25,000 blocks", from, 1);
-    need(bal_graph_manifest_put(graph, tenant, &manifest, rows, BLOCKS, ids,
-                                BLOCKS, &err),
+    need(bal_graph_manifest_put(graph, tenant, &manifest, rows, BLOCKS, &err),
          &err);
     from = told("a manifest of 25,000 new blocks", from, 1);
     need(bal_graph_intended_done(graph, "bench", &err), &err);
     from = told("intended done", from, 1);
     manifest.id = id_of("manifest", 2);
-    need(bal_graph_manifest_put(graph, tenant, &manifest, NULL, 0, ids, BLOCKS,
-                                &err),
-         &err);
+    need(bal_graph_manifest_put(graph, tenant, &manifest, NULL, 0, &err), &err);
     from = told("a manifest of 25,000 known blocks", from, 1);
     for (unsigned i = 0; i < BLOCKS; i++) {
         bool there = false;

@@ -32,13 +32,14 @@ static int extend(bal_tenant *tenant, const bal_id *first, unsigned count,
                            .metadata = "{}",
                            .has_parent = true,
                            .has_made_on = true };
-    bal_move_row move = { .ref = "main", .op = "commit", .has_old = true,
-                          .has_now = true };
+    bal_move_row move = {
+        .ref = "main", .op = "commit", .has_old = true, .has_now = true
+    };
     BAL_LOCAL(bal_tx) tx = { 0 };
     int rc = bal_graph_begin(&tx, graph, BAL_TX_WRITE, err);
     if (!rc)
-        rc = bal_graph_commit(graph, tenant->number, first, keep_row, &row,
-                              err);
+        rc =
+            bal_graph_commit(graph, tenant->number, first, keep_row, &row, err);
     for (unsigned i = 0; i < count && !rc; i++) {
         char message[64];
         snprintf(message, sizeof(message), "step %u", i);
@@ -82,7 +83,8 @@ static int make(const char *root, unsigned count, bal_error *err)
     BAL_OWN(bal_tenant) tenant = NULL;
     bal_id id;
     int rc = bal_work_new(&work, 1, err);
-    bal_store_options options = { .root = root, .flags = BAL_OPEN_CREATE,
+    bal_store_options options = { .root = root,
+                                  .flags = BAL_OPEN_CREATE,
                                   .work = work };
     if (!rc)
         rc = bal_store_open(&store, &options, err);

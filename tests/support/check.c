@@ -82,8 +82,7 @@ int check_main(const check_test *tests, size_t count)
         rows[i].test_func = run_row;
         rows[i].initial_state = (void *)(uintptr_t)&tests[i];
     }
-    int failed =
-        _cmocka_run_group_tests("ballast", rows, count, NULL, NULL);
+    int failed = _cmocka_run_group_tests("ballast", rows, count, NULL, NULL);
     free(rows);
     return failed ? 1 : 0;
 }

@@ -23,7 +23,7 @@ typedef struct check_test {
 #define TEST(function) #function, function
 
 /* The condition holds. */
-#define CHECK(condition)                                                      \
+#define CHECK(condition)                                                       \
     check_that((condition) != 0, #condition, __FILE__, __LINE__)
 /* The call succeeds; if not, its error text is shown. */
 #define CHECK_OK(call) check_rc((call), 0, #call, __FILE__, __LINE__)
@@ -38,10 +38,10 @@ void check_row(const char *name);
 const char *check_dir(void);
 int check_main(const check_test *tests, size_t count);
 
-#define CHECK_MAIN(tests)                                                     \
-    int main(void)                                                            \
-    {                                                                         \
-        return check_main((tests), sizeof(tests) / sizeof((tests)[0]));       \
+#define CHECK_MAIN(tests)                                                      \
+    int main(void)                                                             \
+    {                                                                          \
+        return check_main((tests), sizeof(tests) / sizeof((tests)[0]));        \
     }
 
 #endif

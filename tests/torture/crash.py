@@ -155,10 +155,6 @@ class Place:
         need(done.status == 0, f"{' '.join(args)}: {done}")
         return done
 
-    def commit_of(self, args):
-        """The id that a command with --json made."""
-        return json.loads(self.must([*args, "--json"]).out)["id"]
-
     def exists(self):
         done = self.run(["refs", "--json"])
         need(done.status in (0, 3), f"the store does not open: {done}")
@@ -214,10 +210,6 @@ class Scenario:
         self.name, self.prepare, self.args, self.out = name, prepare, args, out
 
 
-def nothing(_):
-    pass
-
-
 def one_commit(place):
     place.must(["init", "--block-size", "8K"])
     place.must(["commit", "base", "-m", "first", "--ref", "main"])
@@ -253,9 +245,9 @@ def garbage(place):
 
 
 SCENARIOS = [
-    Scenario("first-commit", nothing,
+    Scenario("first-commit", lambda place: None,
              ["commit", "base", "-m", "first", "--ref", "main"]),
-    Scenario("init", nothing, ["init", "--block-size", "8K"]),
+    Scenario("init", lambda place: None, ["init", "--block-size", "8K"]),
     Scenario("second-commit", one_commit,
              ["commit", "tuned", "-m", "second", "--ref", "main"]),
     Scenario("delta", one_commit,
@@ -272,6 +264,10 @@ SCENARIOS = [
 ]
 
 # ---- checking ---------------------------------------------------------------
+
+
+OPTIONAL = ("unlink", "unlinkat", "rmdir", "remove", "sync_file_range",
+            "ftruncate", "ftruncate64")
 
 
 class Case:
@@ -363,9 +359,7 @@ class Case:
 
     def failed(self, at, number, on):
         place = self.copy()
-        note = os.path.join(self.work, "note")
-        if os.path.exists(note):
-            os.remove(note)
+        note = os.path.join(place.folder, "note")
         done = place.run(self.scenario.args, jobs="1", extra={
             "LD_PRELOAD": self.preload, "BALLAST_FAIL_NOTE": note,
             "BALLAST_FAIL_AT": f"{at},{number}{',on' if on else ''}"})
@@ -389,10 +383,7 @@ class Case:
         # Cleaning up and hints may fail without harm, and so may SQLite's folding
         # of its log into the database: the log has it all. SQLite does not look
         # at whether the sync of its directory, the store's root, went well.
-        optional = (function in ("unlink", "unlinkat", "rmdir", "remove",
-                                 "sync_file_range", "ftruncate",
-                                 "ftruncate64")
-                    or name.startswith("graph.db")
+        optional = (function in OPTIONAL or name.startswith("graph.db")
                     or (function == "fdatasync" and name == "store"))
         need(done.status == 7 or (optional and done.status == 0),
              f"not told: {done}")
@@ -439,8 +430,7 @@ def walk(case, tally, every):
         while tally.one(f"{name} killed at step {at}{after}", case.killed,
                         f"{at}{after}"):
             at += every
-    faults = ((errno.EIO, False), (errno.ENOSPC, True))
-    for number, on in faults:
+    for number, on in ((errno.EIO, False), (errno.ENOSPC, True)):
         at = 1
         while at <= case.calls + 50 and tally.one(
                 f"{name} {errno.errorcode[number]} at call {at}", case.failed,
@@ -474,7 +464,6 @@ def main():
     parser.add_argument("--quick", action="store_true",
                         help="every fifth step and call")
     parser.add_argument("--verbose", action="store_true")
-    parser.add_argument("--keep", action="store_true")
     options = parser.parse_args()
     program = os.environ.get("BALLAST")
     if not program:
@@ -499,8 +488,7 @@ def main():
                          for scenario in chosen]:
                 done.result()
     finally:
-        if not options.keep:
-            shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
     print(f"{tally.passed} passed, {tally.failed} failed")
     return 1 if tally.failed else 0
 

@@ -276,7 +276,7 @@ static int fsck_scenario(session *self)
     int rc = session_begin(self);
     if (rc)
         return rc;
-    rc = bal_fsck(self->store, NULL, 0, NULL, show_problem, &problems, &report,
+    rc = bal_fsck(self->store, NULL, NULL, show_problem, &problems, &report,
                   &self->err);
     CHECK(rc || !problems);
     return rc;

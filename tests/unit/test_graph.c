@@ -44,13 +44,15 @@ static void put_manifest(bal_graph *graph, int64_t tenant, bal_id id,
         .kind = "weights",
         .body = { "{\"a\":1}", 7 },
         .logical = logical,
+        .uses = ids,
+        .use_count = count,
     };
 
     CHECK(count <= 8);
     for (size_t i = 0; i < count; i++)
         ids[i] = blocks[i].id;
-    CHECK_OK(bal_graph_manifest_put(graph, tenant, &row, blocks, count, ids,
-                                    count, &check_err));
+    CHECK_OK(
+        bal_graph_manifest_put(graph, tenant, &row, blocks, count, &check_err));
 }
 
 /* Commit n, on top of commit n - 1 unless it is the first. */
@@ -197,12 +199,13 @@ static void a_manifest_of_a_block_that_is_not_there_leaves_nothing(void)
     bal_id ids[] = { some_blocks[0].id, id_of(9, 9) };
     bal_manifest_row row = { .id = id_of(0xa0, 1),
                              .kind = "delta",
-                             .body = { "{}", 2 } };
+                             .body = { "{}", 2 },
+                             .uses = ids,
+                             .use_count = 2 };
     seen all = { 0 };
 
-    CHECK_RC(BAL_ECONFLICT,
-             bal_graph_manifest_put(graph, tenant, &row, some_blocks, 1, ids, 2,
-                                    &check_err));
+    CHECK_RC(BAL_ECONFLICT, bal_graph_manifest_put(graph, tenant, &row,
+                                                   some_blocks, 1, &check_err));
     CHECK_OK(bal_graph_blocks(graph, tenant, see_block, &all, &check_err));
     CHECK_OK(bal_graph_manifests(graph, tenant, see_id, &all, &check_err));
     CHECK(all.count == 0);
@@ -214,11 +217,13 @@ static void blocks_that_nothing_uses_are_found_and_forgotten(void)
     BAL_OWN(bal_graph) graph = graph_new(__func__, &tenant);
     bal_manifest_row row = { .id = id_of(0xa0, 1),
                              .kind = "delta",
-                             .body = { "{}", 2 } };
+                             .body = { "{}", 2 },
+                             .uses = &some_blocks[0].id,
+                             .use_count = 1 };
     seen unused = { 0 };
 
     CHECK_OK(bal_graph_manifest_put(graph, tenant, &row, some_blocks, 3,
-                                    &some_blocks[0].id, 1, &check_err));
+                                    &check_err));
     CHECK_OK(bal_graph_unused(graph, tenant, see_block, &unused, &check_err));
     CHECK(unused.count == 2 && same(&unused.ids[0], &some_blocks[1].id));
     CHECK_RC(BAL_ECONFLICT, bal_graph_block_forget(

@@ -108,8 +108,8 @@ static void a_damaged_leaf_is_refused(void)
 
 static void a_view_comes_back(void)
 {
-    BAL_OWN(json_t) recipe = json_pack("{s:s, s:[]}", "method", "linear",
-                                       "inputs");
+    BAL_OWN(json_t)
+    recipe = json_pack("{s:s, s:[]}", "method", "linear", "inputs");
     BAL_OWN(json_t) back = NULL;
     BAL_LOCAL(bal_buf) text = { 0 };
 
@@ -117,8 +117,8 @@ static void a_view_comes_back(void)
     CHECK(!strcmp(text.data, "{\"base_model\":null,\"kind\":\"view\","
                              "\"recipe\":{\"inputs\":[],\"method\":"
                              "\"linear\"},\"version\":1}"));
-    CHECK_OK(bal_view_read(&back, (bal_bytes){ text.data, text.len },
-                           &check_err));
+    CHECK_OK(
+        bal_view_read(&back, (bal_bytes){ text.data, text.len }, &check_err));
     CHECK(json_equal(recipe, back));
 }
 

@@ -39,8 +39,11 @@ static bal_model *model_of(size_t count, uint64_t elements, bal_dtype dtype,
     CHECK_OK(bal_model_tell(model, &facts, &check_err));
     for (size_t i = 0; i < count; i++) {
         char name[32];
-        bal_tensor entry = { .name = name, .dtype = dtype, .of = dtype,
-                             .rank = 1, .shape = &elements };
+        bal_tensor entry = { .name = name,
+                             .dtype = dtype,
+                             .of = dtype,
+                             .rank = 1,
+                             .shape = &elements };
         snprintf(name, sizeof(name), "t%04zu", i);
         if (i != left_out)
             CHECK_OK(bal_model_add(model, &entry, i, &check_err));
@@ -84,8 +87,9 @@ static size_t shared_blocks(const bal_model *a, const bal_pack *pa,
 
 static void every_byte_is_in_one_block(void)
 {
-    static const uint64_t sizes[] = { 0, 1, 1000, BLOCK / 2, BLOCK / 2 + 1,
-                                      BLOCK, BLOCK + 1, 3 * BLOCK + 5 };
+    static const uint64_t sizes[] = {
+        0, 1, 1000, BLOCK / 2, BLOCK / 2 + 1, BLOCK, BLOCK + 1, 3 * BLOCK + 5
+    };
 
     for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
         bal_model *model = model_of(5, sizes[s], BAL_U8, SIZE_MAX);
@@ -142,8 +146,11 @@ static void widths_do_not_mix_in_a_block(void)
     for (size_t i = 0; i < 20; i++) {
         char name[32];
         bal_dtype dtype = i % 2 ? BAL_F32 : BAL_BF16;
-        bal_tensor entry = { .name = name, .dtype = dtype, .of = dtype,
-                             .rank = 1, .shape = &elements };
+        bal_tensor entry = { .name = name,
+                             .dtype = dtype,
+                             .of = dtype,
+                             .rank = 1,
+                             .shape = &elements };
         snprintf(name, sizeof(name), "t%zu", i);
         CHECK_OK(bal_model_add(model, &entry, i, &check_err));
     }

@@ -35,8 +35,8 @@ static bal_graph *graph_new(const char *name, unsigned count, int64_t *tenant)
     CHECK(graph);
     CHECK_OK(
         bal_graph_tenant(graph, tenant, "acme", BAL_DB_CREATE, &check_err));
-    CHECK_OK(bal_graph_manifest_put(graph, *tenant, &manifest, NULL, 0, NULL, 0,
-                                    &check_err));
+    CHECK_OK(
+        bal_graph_manifest_put(graph, *tenant, &manifest, NULL, 0, &check_err));
     BAL_LOCAL(bal_tx) tx = { 0 };
     CHECK_OK(bal_graph_begin(&tx, graph, BAL_TX_WRITE, &check_err));
     for (unsigned n = 0; n < count; n++) {

@@ -115,9 +115,12 @@ static void fill(bal_graph *graph)
 {
     int64_t tenant = 0;
     const bal_block_row block = { .id = { { 1 } }, .size = 5, .stored = 5 };
-    const bal_manifest_row manifest = {
-        .id = { { 2 } }, .kind = "delta", .body = { "{}", 2 }, .logical = 5
-    };
+    const bal_manifest_row manifest = { .id = { { 2 } },
+                                        .kind = "delta",
+                                        .body = { "{}", 2 },
+                                        .logical = 5,
+                                        .uses = &block.id,
+                                        .use_count = 1 };
     bal_commit_row commit = {
         .id = { { 3 } },
         .manifest = { { 2 } },
@@ -132,7 +135,7 @@ static void fill(bal_graph *graph)
     CHECK_OK(
         bal_graph_tenant(graph, &tenant, "acme", BAL_DB_CREATE, &check_err));
     CHECK_OK(bal_graph_manifest_put(graph, tenant, &manifest, &block, 1,
-                                    &block.id, 1, &check_err));
+                                    &check_err));
     CHECK_OK(bal_graph_commit_put(graph, tenant, &commit, &check_err));
     CHECK_OK(bal_graph_move(graph, tenant, &move, &check_err));
     commit.parent = commit.id;
