@@ -359,7 +359,7 @@ static int verify_all(block_reading *self, bal_error *err)
     if (rc)
         return rc;
     /* Nothing is allocated before the check has said that it is a block. */
-    uint8_t *to = malloc((size_t)self->header.logical + 1);
+    uint8_t *to = bal_pages((size_t)self->header.logical);
     if (!to)
         return bal_fail_memory(err, "a block");
     rc = decode(self, to, err);

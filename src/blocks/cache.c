@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/buf.h"
 #include "core/error.h"
 #include "core/hash.h"
 
@@ -18,7 +19,8 @@ typedef enum stage { FILLING, READY, FAILED } stage;
 typedef struct cache_entry {
     bal_cached cached; /* first: what is borrowed is the entry */
     bal_cache_key key;
-    uint8_t *bytes;
+    void *memory;
+    uint8_t *bytes; /* in it */
     stage stage;
     unsigned users;
     bool listed; /* in its bucket: may be found */
@@ -113,7 +115,7 @@ static size_t weight(const cache_entry *entry)
 static void throw_out_locked(bal_cache *self, cache_entry *gone)
 {
     self->held -= weight(gone);
-    free(gone->bytes);
+    free(gone->memory);
     free(gone);
 }
 
@@ -152,11 +154,12 @@ static cache_entry *add_locked(bal_cache *self, const bal_cache_key *key,
     added->users = 1;
     self->held += weight(added);
     shrink_locked(self);
-    added->bytes = malloc(size ? size : 1);
-    if (!added->bytes) {
+    added->memory = malloc(size + BAL_PAGE);
+    if (!added->memory) {
         throw_out_locked(self, added);
         return NULL;
     }
+    added->bytes = bal_page_start(added->memory);
     added->cached.data = added->bytes;
     added->chain = *bucket;
     added->listed = true;

@@ -65,7 +65,7 @@ uint8_t *bal_coder_scratch(bal_coder *self, size_t len)
         return self->scratch;
     free(self->scratch);
     self->room = 0;
-    self->scratch = malloc(len);
+    self->scratch = bal_pages(len);
     if (self->scratch)
         self->room = len;
     return self->scratch;

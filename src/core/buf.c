@@ -9,9 +9,38 @@
 #include "core/arith.h"
 #include "core/error.h"
 
-enum { SMALLEST = 64 };
+enum { SMALLEST = 64, BULK = 64 * 1024 };
 
 static const size_t default_ceiling = (size_t)1 << 30;
+
+void *bal_pages(size_t len)
+{
+    if (len > SIZE_MAX - BAL_PAGE)
+        return NULL;
+    return aligned_alloc(BAL_PAGE, (bal_max(len, 1) + BAL_PAGE - 1) / BAL_PAGE *
+                                       BAL_PAGE);
+}
+
+void *bal_page_start(void *memory)
+{
+    size_t past = (uintptr_t)memory % BAL_PAGE;
+
+    return (char *)memory + (past ? BAL_PAGE - past : 0);
+}
+
+/* Grow to room bytes; a buffer of many pages starts at a page. */
+static char *grow(bal_buf *self, size_t room)
+{
+    if (room < BULK)
+        return realloc(self->data, room);
+    char *data = bal_pages(room);
+    if (!data)
+        return NULL;
+    if (self->data)
+        memcpy(data, self->data, self->len + 1);
+    free(self->data);
+    return data;
+}
 
 int bal_buf_reserve(bal_buf *self, size_t more, bal_error *err)
 {
@@ -26,7 +55,7 @@ int bal_buf_reserve(bal_buf *self, size_t more, bal_error *err)
     while (room < need)
         room *= 2;
     room = bal_max(bal_min(room, ceiling + 1), need);
-    char *data = realloc(self->data, room);
+    char *data = grow(self, room);
     if (!data)
         return bal_fail_memory(err, "growing a buffer");
     self->data = data;

@@ -33,6 +33,18 @@ void bal_buf_done(bal_buf *self);
 /* The text, "" when empty; borrowed. */
 const char *bal_buf_string(const bal_buf *self);
 
+/* Memory for bulk data, at the start of a page; freed with free(). NULL: none.
+ *
+ * Where it starts matters: on some processors (AMD's Zen among them) the
+ * kernel's copy of read and write runs at a quarter of its speed when the place
+ * copied to lies 1 to 63 bytes ahead, modulo 4096, of the place copied from.
+ * From the start of a page that does not happen for nearly every file. */
+#define BAL_PAGE ((size_t)4096)
+void *bal_pages(size_t len);
+/* The first page in memory that has BAL_PAGE bytes to spare: for what comes and
+ * goes often, where asking malloc for alignment would leave gaps. */
+void *bal_page_start(void *memory);
+
 /* Many small things that live and go together. */
 typedef struct bal_arena {
     struct bal_arena_page *pages;

@@ -16,11 +16,10 @@
 #include <time.h>
 
 #include "core/arith.h"
+#include "core/buf.h"
 #include "core/clock.h"
 #include "core/cores.h"
 #include "core/error.h"
-
-enum { SCRATCH_ALIGN = 64 };
 
 static const double watch_interval = 0.1; /* seconds */
 
@@ -121,17 +120,15 @@ void *bal_pool_scratch(bal_work *work, unsigned slot, size_t len)
     member *self = member_of(work);
 
     assert(slot < BAL_SCRATCH_SLOTS);
-    if (!self || len > SIZE_MAX - SCRATCH_ALIGN)
+    if (!self)
         return NULL;
     if (self->scratch[slot] && self->room[slot] >= len)
         return self->scratch[slot];
-    size_t room =
-        (bal_max(len, 1) + SCRATCH_ALIGN - 1) / SCRATCH_ALIGN * SCRATCH_ALIGN;
     /* Freed first: what was in it is not promised to stay, and two at once
      * would be the peak of our memory. */
     free(self->scratch[slot]);
-    self->scratch[slot] = aligned_alloc(SCRATCH_ALIGN, room);
-    self->room[slot] = self->scratch[slot] ? room : 0;
+    self->scratch[slot] = bal_pages(len);
+    self->room[slot] = self->scratch[slot] ? len : 0;
     return self->scratch[slot];
 }
 

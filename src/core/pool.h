@@ -16,7 +16,8 @@ typedef int bal_item_fn(size_t i, void *ctx, bal_error *err);
 BAL_CHECK int bal_pool_run(bal_work *work, size_t n, bal_item_fn *fn, void *ctx,
                            bal_error *err);
 /* Memory of the calling thread, at least len bytes, kept between items and
- * aligned to 64. slot < BAL_SCRATCH_SLOTS tells uses apart. NULL: no memory. */
+ * at the start of a page. slot < BAL_SCRATCH_SLOTS tells uses apart. NULL: no
+ * memory. */
 #define BAL_SCRATCH_SLOTS 16
 void *bal_pool_scratch(bal_work *work, unsigned slot, size_t len);
 /* Progress: what is to be done in all, and that some of it is. */

@@ -139,12 +139,16 @@ static int put_piece(size_t i, void *ctx, bal_error *err)
     group *self = ctx;
     const piece *one = &self->pieces[i];
     const bal_put_file *file = &self->files[one->file];
-    char *data = bal_pool_scratch(self->work, 0, one->len);
+    /* As far behind a multiple of 64 as its place in the file: see bal_pages.
+     */
+    size_t skew = one->at % 64;
+    char *room = bal_pool_scratch(self->work, 0, one->len + skew);
     size_t done = 0;
     int rc = 0;
 
-    if (!data)
+    if (!room)
         return bal_fail_memory(err, "writing a model");
+    char *data = room + skew;
     for (size_t k = 0; k < one->count && !rc; k++) {
         size_t entry = file->entries[one->first + k];
         uint64_t size = bal_model_at(self->model, entry)->size - one->offset;

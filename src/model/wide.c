@@ -113,10 +113,10 @@ static int wide_room_make(wide_room *out, const bal_wide_job *job, uint64_t n,
 
     for (size_t i = 0; i < job->count; i++)
         size += step * job->sources[i].width;
-    uint8_t *at = aligned_alloc(ALIGN, size + ALIGN);
-    if (!at)
+    out->memory = malloc(size + BAL_PAGE);
+    if (!out->memory)
         return bal_fail_memory(err, "computing with a tensor");
-    out->memory = at;
+    uint8_t *at = bal_page_start(out->memory);
     for (size_t i = 0; i < BAL_SOURCES_MAX; i++, at += block)
         out->room[i] = at;
     out->out = at;
