@@ -20,6 +20,7 @@ enum { GROUP = 64, SYNC_FROM = 1 << 20 };
 
 typedef struct piece {
     size_t file;     /* in the group */
+    size_t turn;     /* of the file's pieces */
     size_t first;    /* of the file's entries */
     size_t count;    /* of them; 1 where offset is not 0 */
     uint64_t offset; /* in the entry */
@@ -36,6 +37,7 @@ typedef struct group {
     bal_work *work;
     piece *pieces;
     size_t piece_count, piece_room;
+    size_t turn; /* of the next piece of the file being cut */
     int fd[GROUP];
 } group;
 
@@ -63,7 +65,8 @@ static int add_piece(group *self, const piece *next, bal_error *err)
         return bal_fail_memory(err, "writing a model");
 
     self->pieces = pieces;
-    self->pieces[self->piece_count++] = *next;
+    self->pieces[self->piece_count] = *next;
+    self->pieces[self->piece_count++].turn = self->turn++;
     return 0;
 }
 
@@ -96,6 +99,7 @@ static int cut(group *self, size_t file, bal_error *err)
     uint64_t at = run.at;
     int rc = 0;
 
+    self->turn = 0;
     for (size_t i = 0; i < from->count && !rc; i++) {
         uint64_t size = bal_model_at(self->model, from->entries[i])->size;
         if (run.count && !joins(&run, size)) {
@@ -115,6 +119,18 @@ static int cut(group *self, size_t file, bal_error *err)
     if (!rc && run.count)
         rc = add_piece(self, &run, err);
     return rc;
+}
+
+/* Files take turns: two writes into one file wait for each other in the
+ * kernel. */
+static int by_turn(const void *a, const void *b)
+{
+    const piece *left = a;
+    const piece *right = b;
+
+    if (left->turn != right->turn)
+        return left->turn < right->turn ? -1 : 1;
+    return left->file < right->file ? -1 : left->file > right->file;
 }
 
 /* ---- writing ------------------------------------------------------------ */
@@ -243,6 +259,8 @@ static int put_group(group *self, bal_error *err)
         if (!rc)
             rc = cut(self, i, err);
     }
+    if (!rc && self->piece_count)
+        qsort(self->pieces, self->piece_count, sizeof(piece), by_turn);
     if (!rc)
         rc = bal_pool_run(self->work, self->piece_count, put_piece, self, err);
     if (!rc)
