@@ -15,9 +15,6 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(__file__))
-import data  # noqa: E402
-
 GB = 1e9
 
 
@@ -70,6 +67,14 @@ def run(command):
     return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
+def make(*words):
+    """Data is made by a process of its own: the peak memory of a child counts
+    what its parent had when it was forked."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    subprocess.run([sys.executable, f"{here}/data.py", *map(str, words)],
+                   check=True)
+
+
 def size_of(folder):
     return sum(os.path.getsize(os.path.join(d, f))
                for d, _, files in os.walk(folder) for f in files)
@@ -83,7 +88,7 @@ def remove(*paths):
 def main_section(b):
     pair = b.path("pair")
     if not os.path.exists(pair):
-        data.pair(pair)
+        make("pair", pair)
     base, tuned = f"{pair}/base", f"{pair}/tuned"
     size = size_of(base)
     store, copy = b.path("store"), b.path("copy")
@@ -128,7 +133,7 @@ def main_section(b):
 def adapter_section(b):
     folder = b.path("adapter")
     if not os.path.exists(folder):
-        data.adapter(folder)
+        make("adapter", folder)
     size = size_of(folder)
     store, copy = b.path("store-adapter"), b.path("copy")
     fresh = lambda: (remove(store, copy), os.sync())
@@ -170,8 +175,8 @@ def memory_section(b):
     for gigabytes in (1, 8):
         base, tuned = b.path(f"base{gigabytes}"), b.path(f"tuned{gigabytes}")
         if not os.path.exists(base):
-            data.large(base, gigabytes)
-            data.large(tuned, gigabytes, nudge=1)
+            make("large", base, gigabytes)
+            make("large", tuned, gigabytes, 1)
         store, out = b.path("store-memory"), b.path("out")
         steps = {
             "commit": ["commit", base, "-m", "m", "--ref", "base"],

@@ -3,6 +3,7 @@
 import json
 import os
 import struct
+import sys
 
 import numpy as np
 
@@ -125,3 +126,9 @@ def large(folder, gigabytes, nudge=0):
     write(f"{folder}/model.safetensors",
           [(f"layers.{i:04}.weight", (8192, 4096), lambda: data)
            for i in range(count)], "BF16")
+
+
+if __name__ == "__main__":
+    # data.py pair|adapter|large FOLDER [NUMBERS…]
+    {"pair": pair, "adapter": adapter, "large": large}[sys.argv[1]](
+        sys.argv[2], *map(int, sys.argv[3:]))
