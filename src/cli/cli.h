@@ -113,6 +113,10 @@ bool bal_cli_is_path(const char *text);
  * there). ENOTFOUND. */
 BAL_CHECK int bal_cli_model(bal_named *out, bal_cli *cli, const char *text,
                             bal_error *err);
+/* The same, where a commit is meant rather than a folder of its name: a folder
+ * that a checkout made is often named as its ref. A path with a '/' is one. */
+BAL_CHECK int bal_cli_compared(bal_named *out, bal_cli *cli, const char *text,
+                               bal_error *err);
 
 /* ---- folders that are written ------------------------------------------- */
 

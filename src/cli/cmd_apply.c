@@ -57,6 +57,17 @@ static int find_dtype(bal_dtype *out, const char *name, bal_error *err)
                     "--dtype: '%s' is not one of BF16, F16, F32, F64", name);
 }
 
+/* An adapter remembers its base by name only, and cannot be forced on another
+ * shape. */
+static int adapter_misfits(const job *self, int rc, bal_error *err)
+{
+    const char *made_for = bal_commit_info_of(self->commit)->base_model;
+
+    if (err->hint[0] || !made_for || !made_for[0])
+        return rc;
+    return bal_hint(err, rc, "the adapter was made for '%s'", made_for);
+}
+
 static int plus(job *self, bal_error *err)
 {
     bal_model *base = self->base.model;
@@ -67,6 +78,8 @@ static int plus(job *self, bal_error *err)
     int rc = bal_model_plus(&self->result, base, self->change, 0, work, err);
     if (rc != BAL_ECORRUPT)
         return rc;
+    if (bal_model_facts(self->change)->kind == BAL_KIND_ADAPTER)
+        return adapter_misfits(self, rc, err);
     if (!self->given->force) {
         return err->hint[0] ? rc
                             : bal_hint(err, rc,
@@ -97,6 +110,20 @@ static bool recorded(const bal_tensor *entry)
            !bal_cli_layout(entry);
 }
 
+/* A file that the fine-tune left alone is the base's, whichever that is: which
+ * ones differ from what was recorded has been said. */
+static bool is_base_file(const bal_tensor *want, const bal_model *again,
+                         const bal_model *base)
+{
+    size_t i = bal_model_find(again, want->part, want->name);
+
+    if (want->part != BAL_PART_FILE || want->form != BAL_FORM_SAME)
+        return false;
+    if (i == BAL_NONE)
+        return bal_model_find(base, want->part, want->name) == BAL_NONE;
+    return bal_model_at(again, i)->form == BAL_FORM_SAME;
+}
+
 /* Is each digest that the delta recorded of the tuned model that of what was
  * written? Taking the difference again takes the digests. */
 static int same_digests(job *self, bal_model *there, bal_error *err)
@@ -109,7 +136,7 @@ static int same_digests(job *self, bal_model *there, bal_error *err)
         return rc;
     for (size_t i = 0; i < bal_model_count(self->change); i++) {
         const bal_tensor *want = bal_model_at(self->change, i);
-        if (!recorded(want))
+        if (!recorded(want) || is_base_file(want, again, self->base.model))
             continue;
         size_t j = bal_model_find(again, want->part, want->name);
         const bal_id *got =
@@ -236,8 +263,10 @@ const bal_command bal_cmd_apply = {
              "it, and a wrong base is refused by the first tensor that "
              "differs. Adapters are folded in, views are resolved. The folder "
              "has the base's side files and shards, and a ballast.json.\n\n"
-             "\"exact\" in the JSON is true where the result is the recorded "
-             "model bit for bit: a delta on its own base, not rounded.",
+             "\"exact\" in the JSON is true where every tensor is that of the "
+             "recorded model bit for bit: a delta on its own base, not "
+             "rounded. A base whose tokenizer or chat template alone is "
+             "another one is warned of, and its files are taken.",
     .examples = "ballast apply blend --base ./llama-8b -o ./blend --verify\n",
     .arg = "SPEC",
     .needs = BAL_NEEDS_TENANT,

@@ -97,6 +97,7 @@ const bal_command bal_cmd_config = {
              "set and shown. What a store was made with (block_size, format) "
              "stays.",
     .examples = "ballast config tenant acme\n",
+    .arg = "SETTING",
     .max_args = 2,
     .run = run,
 };

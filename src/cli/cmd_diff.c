@@ -41,7 +41,8 @@ typedef struct comparison {
     size_t shared;
     size_t counts[BAL_DTYPE_CHANGED + 1];
     double diff2, norm2;
-    double most; /* relative change of the most changed tensor */
+    bool unmeasured; /* a change that is not in these sums */
+    double most;     /* relative change of the most changed tensor */
     const char *most_name;
     int rc;
     bal_error err;
@@ -75,6 +76,14 @@ static int keep(comparison *self, const bal_diff_row *row)
     return bal_buf_append(&self->entries, &kept, sizeof(kept), &self->err);
 }
 
+/* Not finite, or of a dtype that has no numbers: were it left out, the whole
+ * would look as if little had changed. */
+static bool is_unmeasured(const bal_diff_row *row)
+{
+    return row->change == BAL_CHANGED &&
+           (!row->finite || (isinf(row->relative) && row->diff2 <= 0));
+}
+
 static int add(void *ctx, const bal_diff_row *row)
 {
     comparison *self = ctx;
@@ -86,6 +95,7 @@ static int add(void *ctx, const bal_diff_row *row)
     self->norm2 += row->norm2;
     if (row->change != BAL_UNCHANGED)
         self->rc = keep(self, row);
+    self->unmeasured |= is_unmeasured(row);
     return self->rc;
 }
 
@@ -98,6 +108,8 @@ static const entry *entry_at(const comparison *self, size_t i)
 
 static double overall(const comparison *self)
 {
+    if (self->unmeasured)
+        return (double)INFINITY;
     if (self->norm2 > 0 || isnan(self->norm2) || isnan(self->diff2))
         return sqrt(self->diff2) / sqrt(self->norm2);
     return self->diff2 > 0 ? (double)INFINITY : 0;
@@ -281,10 +293,10 @@ static int run(bal_cli *cli, const void *values, bal_error *err)
     double threshold =
         given->threshold.given ? given->threshold.value : default_threshold;
 
-    int rc = bal_cli_model(&both.a, cli, cli->args[0], err);
+    int rc = bal_cli_compared(&both.a, cli, cli->args[0], err);
     if (rc)
         return rc;
-    rc = bal_cli_model(&both.b, cli, cli->args[1], err);
+    rc = bal_cli_compared(&both.b, cli, cli->args[1], err);
     if (rc)
         return rc;
     if (given->probe_set) {
@@ -295,6 +307,10 @@ static int run(bal_cli *cli, const void *values, bal_error *err)
     if (rc)
         return rc;
     rc = bal_diff(both.a.model, both.b.model, cli->work, add, &both, err);
+    if (rc == BAL_EINVAL && !err->hint[0])
+        bal_hint(err, rc,
+                 "'ballast apply' makes a model of a delta; './NAME' "
+                 "is the folder, NAME the ref");
     if (!rc && both.rc) {
         *err = both.err;
         rc = both.rc;
@@ -315,8 +331,9 @@ const bal_command bal_cmd_diff = {
     .name = "diff",
     .synopsis = "A B [OPTIONS]",
     .summary = "compare two models, tensor by tensor",
-    .about = "A and B are commits, folders or safetensors files. The relative "
-             "change is |b - a| / |a|, in 2-norms; a tensor that one of two "
+    .about = "A and B are commits, folders or safetensors files; a folder that "
+             "has the name of a ref is meant by './NAME'. The relative change "
+             "is |b - a| / |a|, in 2-norms; a tensor that one of two "
              "deltas lacks counts as zero there. Side files are not compared.",
     .examples = "ballast diff main~1 main\n"
                 "ballast diff support ./support-ft --exit-code --stat\n",

@@ -139,7 +139,8 @@ static void text_method(bal_out *out, const bal_method_info *method)
     bal_out_text(out, "%s: %s\n", method->name, method->summary);
     if (method->paper)
         bal_out_text(out, "  %s\n", method->paper);
-    bal_out_text(out, "  at least %zu inputs", method->min_inputs);
+    bal_out_text(out, "  at least %zu input%s", method->min_inputs,
+                 method->min_inputs == 1 ? "" : "s");
     if (method->max_inputs)
         bal_out_text(out, ", at most %zu", method->max_inputs);
     if (method->flags & BAL_METHOD_SEEDED)
@@ -149,9 +150,21 @@ static void text_method(bal_out *out, const bal_method_info *method)
         text_param(out, p);
 }
 
+static int widest_name(void)
+{
+    int width = 0;
+
+    for (size_t i = 0; i < bal_method_count(); i++) {
+        int len = (int)strlen(bal_method_at(i)->name);
+        width = len > width ? len : width;
+    }
+    return width;
+}
+
 static int run(bal_cli *cli, const void *values, bal_error *err)
 {
     const bal_method_info *only = NULL;
+    int width = widest_name();
 
     (void)values;
     if (cli->arg_count) {
@@ -167,7 +180,8 @@ static int run(bal_cli *cli, const void *values, bal_error *err)
         text_method(&cli->out, only);
     for (size_t i = 0; !only && i < bal_method_count(); i++) {
         const bal_method_info *method = bal_method_at(i);
-        bal_out_text(&cli->out, "%s  %s\n", method->name, method->summary);
+        bal_out_text(&cli->out, "%-*s  %s\n", width, method->name,
+                     method->summary);
     }
     return 0;
 }

@@ -1,6 +1,17 @@
 /* ballast tenants: who has models in this store. */
 #include "cli/commands.h"
 
+struct tenants_opts {
+    bool all;
+};
+
+/* What --all does elsewhere, this does always. */
+static const bal_opt opts[] = {
+    { 0, "all", BAL_OPT_FLAG, offsetof(struct tenants_opts, all), NULL,
+      "every tenant, as without it" },
+    { 0 },
+};
+
 typedef struct listing {
     bal_cli *cli;
     bal_json json;
@@ -40,9 +51,12 @@ static int run(bal_cli *cli, const void *values, bal_error *err)
 
 const bal_command bal_cmd_tenants = {
     .name = "tenants",
-    .synopsis = "",
+    .synopsis = "[--all]",
     .summary = "list the tenants of the store",
-    .about = "One a line. A tenant exists from its first commit on.",
+    .about = "One a line, whoever can open the store. A tenant exists from "
+             "its first commit on.",
     .needs = BAL_NEEDS_STORE,
+    .opts = opts,
+    .opts_size = sizeof(struct tenants_opts),
     .run = run,
 };

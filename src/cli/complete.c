@@ -40,6 +40,13 @@ static int commands(bal_buf *words, bal_error *err)
     return 0;
 }
 
+static int settings(bal_buf *words, bal_error *err)
+{
+    return word(words,
+                "backend block_size compression db default_jobs format tenant",
+                err);
+}
+
 static int dtypes(bal_buf *words, bal_error *err)
 {
     return word(words, "BF16 F16 F32 F64", err);
@@ -62,6 +69,7 @@ static const struct {
     { "METHOD", BAL_VALUE_WORDS, methods },
     { "COMMAND", BAL_VALUE_WORDS, commands },
     { "DTYPE", BAL_VALUE_WORDS, dtypes },
+    { "SETTING", BAL_VALUE_WORDS, settings },
 };
 
 /* "a|b|c" as "a b c". */

@@ -17,11 +17,23 @@ static const char *const actions[BAL_VALUE_KINDS] = {
 static const char head[] =
     "# bash completion for ballast: source <(ballast completion bash)\n"
     "_ballast_refs() {\n"
-    "    ballast refs 2>/dev/null | cut -c15-\n"
+    "    local i where=()\n"
+    "    for ((i = 1; i < COMP_CWORD - 1; i++)); do\n"
+    "        case ${COMP_WORDS[i]} in\n"
+    "        --root|--tenant|--backend|--db)\n"
+    "            where+=(\"${COMP_WORDS[i]}\")\n"
+    "            [[ ${COMP_WORDS[i+1]} == = ]] && ((i++))\n"
+    "            where+=(\"${COMP_WORDS[i+1]}\") ;;\n"
+    "        esac\n"
+    "    done\n"
+    "    ballast \"${where[@]}\" --color never refs 2>/dev/null | cut -c15-\n"
     "}\n\n"
     "_ballast() {\n"
     "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
     "    local command= i\n"
+    "    if [[ $cur == = ]]; then cur=\n"
+    "    elif [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD-2]}\n"
+    "    fi\n"
     "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
     "        case ${COMP_WORDS[i]} in\n";
 
@@ -60,7 +72,10 @@ static void valued_globals(bal_script *script)
         if (row.letter)
             bal_script_put(script, "|-%c", row.letter);
     }
-    bal_script_put(script, ") ((i++)) ;;\n");
+    bal_script_put(script,
+                   ")\n"
+                   "            [[ ${COMP_WORDS[i+1]} == = ]] && ((i++))\n"
+                   "            ((i++)) ;;\n");
 }
 
 /* What comes behind an option, one case each. */

@@ -118,7 +118,8 @@ static int check_args(const bal_cli *cli, bal_error *err)
     else if (cli->arg_count > command->max_args)
         rc = bal_fail(err, BAL_EINVAL, "%s: '%s' is one argument too many",
                       command->name, cli->args[command->max_args]);
-    return rc ? bal_hint(err, rc, "usage: ballast %s %s", command->name,
+    const char *gap = command->synopsis[0] ? " " : "";
+    return rc ? bal_hint(err, rc, "usage: ballast %s%s%s", command->name, gap,
                          command->synopsis)
               : 0;
 }
@@ -204,6 +205,8 @@ static int fail(const bal_cli *cli, int rc, bal_error *err, int argc,
         status = 128 + signal;
         bal_fail(err, rc, signal == SIGINT ? "interrupted" : "terminated");
     }
+    if (rc == BAL_EBUSY && !err->hint[0])
+        bal_hint(err, rc, "--wait SECONDS waits longer than the usual 30");
     bal_error_print(err, status, row->word, wants_json(cli, argc, argv),
                     bal_color_wanted(cli->globals.color, STDERR_FILENO));
     return status;

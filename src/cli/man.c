@@ -79,12 +79,13 @@ static void options(page *self, const char *name, bal_opt_set set)
         say(self, usage + strspn(usage, " "));
         put(self, "\n");
         say(self, row.help ? row.help : "");
-        put(self, row.flags & BAL_OPT_REQUIRED ? " (required)\n" : "\n");
-        if (!row.env)
-            continue;
-        put(self, "Environment: ");
-        say(self, row.env);
-        put(self, ".\n");
+        put(self, row.flags & BAL_OPT_REQUIRED ? " (required)" : "");
+        if (row.env) {
+            put(self, " (environment: ");
+            say(self, row.env);
+            put(self, ")");
+        }
+        put(self, "\n");
     }
 }
 

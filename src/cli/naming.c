@@ -69,6 +69,20 @@ int bal_cli_model(bal_named *out, bal_cli *cli, const char *text,
     return bal_model_from_commit(&out->model, cli->tenant, &out->commit, err);
 }
 
+int bal_cli_compared(bal_named *out, bal_cli *cli, const char *text,
+                     bal_error *err)
+{
+    bal_error unheard = { 0 };
+
+    *out = (bal_named){ .text = text };
+    if (!bal_cli_is_path(text) || strchr(text, '/') ||
+        bal_cli_tenant(cli, 0, &unheard) ||
+        bal_cli_spec(&out->commit, cli, text, &unheard))
+        return bal_cli_model(out, cli, text, err);
+    out->is_commit = true;
+    return bal_model_from_commit(&out->model, cli->tenant, &out->commit, err);
+}
+
 int bal_cli_metadata(const char *text, bal_error *err)
 {
     BAL_OWN(json_t) value = NULL;

@@ -4,6 +4,7 @@
 #include "cli/output.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <unistd.h>
@@ -65,31 +66,48 @@ bool bal_out_stopped(bal_out *self)
     return self->rc || self->gone || self->cut;
 }
 
-/* All of it, unless the reader is gone or a signal came. */
-static void send_all(bal_out *self, const char *data, size_t len)
+/* As much as is taken at once; how much that was. */
+static size_t send_some(bal_out *self, const char *data, size_t len)
 {
     bal_error err = { 0 };
 
-    while (len && !bal_out_stopped(self)) {
-        ssize_t n = write(self->fd, data, len);
-        if (n >= 0) {
-            data += n;
-            len -= (size_t)n;
-        } else if (errno == EPIPE) {
-            self->gone = true;
-        } else if (errno == EAGAIN && wait_for(self->fd)) {
-            continue;
-        } else if (errno != EINTR) {
-            int rc = bal_fail_errno(&err, "writing the result");
-            bal_out_keep(self, rc == BAL_ENOMEM ? rc : BAL_EIO, &err);
-        }
+    ssize_t n = write(self->fd, data, len);
+    if (n >= 0)
+        return (size_t)n;
+    if (errno == EPIPE) {
+        self->gone = true;
+        return 0;
     }
+    if (errno == EINTR || (errno == EAGAIN && wait_for(self->fd)))
+        return 0;
+    int rc = bal_fail_errno(&err, "writing the result");
+    bal_out_keep(self, rc == BAL_ENOMEM ? rc : BAL_EIO, &err);
+    return 0;
+}
+
+/* All of it, unless the reader is gone or a signal came. */
+static void send_all(bal_out *self, const char *data, size_t len)
+{
+    size_t at = 0;
+
+    while (at < len && !bal_out_stopped(self))
+        at += send_some(self, data + at, len - at);
 }
 
 static void flush(bal_out *self)
 {
     send_all(self, self->buf.data, self->buf.len);
     bal_buf_clear(&self->buf);
+}
+
+/* True for a short result that is taken without waiting. What was done is told
+ * even if a signal came just behind the deed: it cannot be undone any more. */
+static bool is_quickly_said(const bal_out *self)
+{
+    struct pollfd one = { .fd = self->fd, .events = POLLOUT };
+
+    return self->buf.len && self->buf.len <= PIPE_BUF && !self->rc &&
+           !self->gone && !self->cut && poll(&one, 1, 0) == 1;
 }
 
 void bal_out_relax(bal_out *self)
@@ -195,7 +213,13 @@ void bal_out_bytes(bal_out *self, const void *data, size_t len)
 
 int bal_out_end(bal_out *self, bal_error *err)
 {
-    flush(self);
+    size_t said = 0;
+
+    if (is_quickly_said(self))
+        said = send_some(self, self->buf.data, self->buf.len);
+    if (said < self->buf.len)
+        send_all(self, self->buf.data + said, self->buf.len - said);
+    bal_buf_clear(&self->buf);
     bal_out_unpage(self);
     if (self->rc) {
         if (err)

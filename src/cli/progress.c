@@ -47,11 +47,15 @@ static void draw(bal_progress *self, uint64_t done, uint64_t total,
 {
     char line[160];
     char bar[BAR + 1] = "";
+    char speed[32] = "";
     double size = (double)done;
     double rate = seconds > 0 ? size / seconds : 0;
     const char *size_unit = scaled(&size);
     const char *rate_unit = scaled(&rate);
     int len;
+
+    if (rate > 0)
+        snprintf(speed, sizeof(speed), "  %.1f %s/s", rate, rate_unit);
 
     if (total) {
         double part = done < total ? (double)done / (double)total : 1;
@@ -59,12 +63,11 @@ static void draw(bal_progress *self, uint64_t done, uint64_t total,
         memset(bar, '#', full);
         memset(bar + full, '.', BAR - full);
         bar[BAR] = '\0';
-        len = snprintf(
-            line, sizeof(line), "\r%s [%s] %3.0f%%  %.1f %s  %.1f %s/s\033[K",
-            self->label, bar, part * 100, size, size_unit, rate, rate_unit);
+        len = snprintf(line, sizeof(line), "\r%s [%s] %3.0f%%  %.1f %s%s\033[K",
+                       self->label, bar, part * 100, size, size_unit, speed);
     } else {
-        len = snprintf(line, sizeof(line), "\r%s  %.1f %s  %.1f %s/s\033[K",
-                       self->label, size, size_unit, rate, rate_unit);
+        len = snprintf(line, sizeof(line), "\r%s  %.1f %s%s\033[K", self->label,
+                       size, size_unit, speed);
     }
     put(line, (size_t)len);
     self->drawn = true;

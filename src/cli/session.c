@@ -24,7 +24,6 @@ int bal_cli_root(const char **out, bal_cli *cli, bal_error *err)
     char here[PATH_MAX];
     char path[PATH_MAX];
 
-    *out = store_name;
     if (cli->globals.root) {
         *out = cli->globals.root;
         return 0;
@@ -38,9 +37,14 @@ int bal_cli_root(const char **out, bal_cli *cli, bal_error *err)
         *out = bal_arena_copy(&cli->arena, path, strlen(path));
         return *out ? 0 : bal_fail_memory(err, "root");
     }
-    if (holds_store(path, "", 0))
-        *out = "/.ballast";
-    return 0;
+    size_t len = holds_store(path, "", 0) || !here[1] ? 0 : strlen(here);
+    int n = snprintf(path, sizeof(path), "%.*s/%s", (int)len, here, store_name);
+    if (n >= (int)sizeof(path))
+        return bal_fail(err, BAL_EINVAL,
+                        "the working directory's name is too "
+                        "long; say --root");
+    *out = bal_arena_copy(&cli->arena, path, strlen(path));
+    return *out ? 0 : bal_fail_memory(err, "root");
 }
 
 int bal_cli_work(bal_cli *cli, bal_error *err)

@@ -69,6 +69,8 @@ USAGE = [
     (["commit", "m", "-m", "x", "--kind", "view"], "view"),
     (["commit", "m", "-m", "x", "--metadata", "{"], "metadata"),
     (["commit", "m", "-m", "x", "--metadata", "3"], "metadata"),
+    (["commit", "m", "-m", "x", "--author", "\udcff"], "author"),
+    (["commit", "m", "-m", "x", "--base-model", "\udcff"], "base model"),
     (["delta", "m", "-m", "x"], "--base"),
     (["log", "-n", "many"], "many"),
     (["log", "-n", "-1"], "-1"),
