@@ -132,6 +132,14 @@ foreach(file ${files})
              ${dir}/fuzz/corpus/${short})
 endforeach()
 
+# ---- the example: a program that knows the public header and the .so alone ---
+
+add_executable(embed ${PROJECT_SOURCE_DIR}/examples/embed.c)
+target_link_libraries(embed PRIVATE bal-warn ballast-shared)
+set_target_properties(embed PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+add_dependencies(tests embed)
+
 # ---- measuring ---------------------------------------------------------------
 
 file(GLOB files CONFIGURE_DEPENDS ${dir}/bench/*.c)

@@ -1,13 +1,17 @@
 /* ballast: version control for what a model has learned.
  *
- * Four sentences hold for every function below. Failure is a negative
+ * Five sentences hold for every function below. Failure is a negative
  * bal_code plus a text in err, which comes last and may be NULL. What is
- * created comes out first, is set only on success and is yours to _free. What
- * a getter returns is borrowed from its object. A store may be shared by
- * threads; anything else belongs to one thread at a time, except that
- * bal_model_read may be called by many at once.
+ * created comes out first, is set only on success and is yours to _free, which
+ * takes NULL. What a getter returns is borrowed from its object. A store may be
+ * shared by threads; anything else belongs to one thread at a time, except that
+ * bal_model_read may be called by many at once. A function that is called for
+ * each of something is given what it may look at until it returns, ends the
+ * walk with success by returning anything but 0, and must not itself commit,
+ * merge, reset, check or collect in the store it is called from.
  *
- * Sizes are bytes, times are nanoseconds since 1970 in UTC, text is UTF-8. */
+ * Sizes are bytes, times are nanoseconds since 1970 in UTC, text is UTF-8.
+ * examples/embed.c is a whole program. */
 #ifndef BALLAST_H
 #define BALLAST_H
 
@@ -142,7 +146,7 @@ BAL_API BAL_CHECK int bal_setting_each(bal_store *self, bal_setting_fn *fn,
                                        void *ctx, bal_error *err);
 /* Borrowed until the store is freed or the setting changes; NULL: not set. */
 BAL_API const char *bal_setting_get(bal_store *self, const char *key);
-/* EINVAL: unknown, bad or fixed at creation (block_size, format). */
+/* EINVAL: unknown, bad or fixed at creation (backend block_size db format). */
 BAL_API BAL_CHECK int bal_setting_set(bal_store *self, const char *key,
                                       const char *value, bal_error *err);
 
@@ -248,7 +252,8 @@ typedef struct bal_facts {
  * rule; a git-lfs pointer, pickle, zip, HTML or GGUF is called what it is. */
 BAL_API BAL_CHECK int bal_model_from_path(bal_model **out, const char *path,
                                           bal_error *err);
-/* What a commit holds; a view resolves while it is read. */
+/* What a commit holds; a view resolves while it is read. ENOTFOUND; EBROKEN: a
+ * view lost an input. The store must outlive the model. */
 BAL_API BAL_CHECK int bal_model_from_commit(bal_model **out, bal_tenant *tenant,
                                             const bal_id *commit,
                                             bal_error *err);
@@ -304,8 +309,8 @@ typedef struct bal_written {
     uint64_t bytes; /* of tensors */
 } bal_written;
 
-/* Writes a folder under its final name, complete or not at all. EEXISTS: it is
- * there and not empty. */
+/* Writes a folder under its final name, complete or not at all. options and
+ * written may be NULL. EEXISTS: it is there and not empty. */
 BAL_API BAL_CHECK int bal_model_write(bal_model *self, const char *out,
                                       const bal_write_options *options,
                                       bal_written *written, bal_work *work,
@@ -365,7 +370,7 @@ BAL_API BAL_CHECK int bal_commit_model(bal_commit **out, bal_tenant *tenant,
 BAL_API BAL_CHECK int bal_commit_open(bal_commit **out, bal_tenant *tenant,
                                       const bal_id *id, bal_error *err);
 BAL_API const bal_commit_info *bal_commit_info_of(const bal_commit *self);
-/* The commit object of the contract: a JSON object, compact. */
+/* A commit as `--json` shows it: a JSON object, compact. */
 BAL_API const char *bal_commit_json(const bal_commit *self);
 /* The text of ballast.json for it: a JSON object. */
 BAL_API const char *bal_commit_provenance(const bal_commit *self);
@@ -381,15 +386,15 @@ BAL_API BAL_CHECK int bal_resolve(bal_id *out, bal_tenant *tenant,
 typedef int bal_ref_fn(void *ctx, const char *name, const bal_id *commit);
 BAL_API BAL_CHECK int bal_ref_each(bal_tenant *tenant, bal_ref_fn *fn,
                                    void *ctx, bal_error *err);
-/* Moves a ref by compare-and-swap and notes it in the reflog. expect NULL: from
- * wherever it is. ECONFLICT: it is elsewhere. */
+/* Moves a ref by compare-and-swap, or makes it, and notes it in the reflog with
+ * message (NULL: none). expect NULL: from wherever it is. ECONFLICT: it is
+ * elsewhere. ENOTFOUND: no commit to. */
 BAL_API BAL_CHECK int bal_ref_reset(bal_tenant *tenant, const char *ref,
                                     const bal_id *to, const bal_id *expect,
                                     const char *message, bal_error *err);
 
 typedef int bal_commit_fn(void *ctx, const bal_commit *commit);
-/* From a commit back along its parents, at most limit (0: all). Stops early,
- * with success, when fn returns anything but 0. */
+/* From a commit back along its parents, at most limit (0: all). */
 BAL_API BAL_CHECK int bal_log(bal_tenant *tenant, const bal_id *from,
                               size_t limit, bal_commit_fn *fn, void *ctx,
                               bal_error *err);
@@ -454,14 +459,15 @@ BAL_API BAL_CHECK int bal_recipe_new(bal_recipe **out, const char *method,
 /* text: [tenant:]spec[@weight][,name=value]... Resolved now, once. */
 BAL_API BAL_CHECK int bal_recipe_input(bal_recipe *self, bal_tenant *tenant,
                                        const char *text, bal_error *err);
-/* A parameter of the method, or space strict dtype seed base arithmetic. EINVAL
- * names the parameters that there are, or the bounds. */
+/* A parameter of the method, or space strict union dtype seed base arithmetic.
+ * EINVAL names the parameters that there are, or the bounds. */
 BAL_API BAL_CHECK int bal_recipe_set(bal_recipe *self, const char *name,
                                      const char *value, bal_error *err);
 BAL_API size_t bal_recipe_inputs(const bal_recipe *self);
 BAL_API void bal_recipe_free(bal_recipe *self);
 /* Records the view; computes nothing but what it needs to refuse: kinds that do
- * not mix, different bases, parameters that are missing. */
+ * not mix, different bases, parameters that are missing. Defaults that
+ * were not set are written into recipe. */
 BAL_API BAL_CHECK int bal_commit_view(bal_commit **out, bal_tenant *tenant,
                                       bal_recipe *recipe,
                                       const bal_draft *draft,
@@ -491,22 +497,22 @@ typedef struct bal_diff_row {
 typedef int bal_diff_fn(void *ctx, const bal_diff_row *row);
 
 /* One row for each tensor of either model, by name. A tensor absent on one side
- * of two deltas counts as zero there. */
+ * of two deltas counts as zero there. EINVAL: a delta and something else. */
 BAL_API BAL_CHECK int bal_diff(bal_model *a, bal_model *b, bal_work *work,
                                bal_diff_fn *fn, void *ctx, bal_error *err);
 
 /* ---- upkeep ------------------------------------------------------------ */
 
 typedef struct bal_problem {
-    const char *kind; /* missing-block corrupt-block orphan wrong-id … */
-    const char *what;
+    const char *kind; /* missing-block corrupt-block orphan-block … */
+    const char *what; /* "tenant:id", a path, a ref */
     const char *detail;
     bool expected; /* a view that lost an input, not a damage */
 } bal_problem;
 typedef int bal_problem_fn(void *ctx, const bal_problem *problem);
 
 enum bal_fsck_flags {
-    BAL_FSCK_FAST = 1,   /* names and sizes, no bytes */
+    BAL_FSCK_FAST = 1,   /* names, sizes and headers; no payloads */
     BAL_FSCK_REPAIR = 2, /* what can be without loss: orphans, temporaries */
 };
 
@@ -517,10 +523,14 @@ typedef struct bal_fsck_report {
 
 typedef struct bal_fsck_options {
     unsigned flags;
-    const char *from; /* a model folder to heal blocks from, NULL: none */
+    const char *from; /* a model folder to heal blocks from: EUNSUPPORTED so
+                         far. NULL: none */
 } bal_fsck_options;
 
-/* tenant NULL: every tenant. options NULL: every byte, nothing mended. */
+/* tenant NULL: every tenant. options NULL: every byte, nothing mended but what
+ * every writer takes away (what killed ones left). Success says that the check
+ * went through, report->problems what it found. fn that stops it: ECANCELLED,
+ * for then nothing is known. */
 BAL_API BAL_CHECK int bal_fsck(bal_store *store, bal_tenant *tenant,
                                const bal_fsck_options *options,
                                bal_problem_fn *fn, void *ctx,
@@ -529,7 +539,11 @@ BAL_API BAL_CHECK int bal_fsck(bal_store *store, bal_tenant *tenant,
 typedef struct bal_gc_report {
     uint64_t bytes_freed, blocks;
 } bal_gc_report;
-enum bal_gc_flags { BAL_GC_DRY_RUN = 1 };
+enum bal_gc_flags {
+    BAL_GC_DRY_RUN = 1, /* only count */
+};
+/* Removes blocks that no commit uses, alone in the store while it works
+ * (EBUSY). tenant NULL: of every tenant. */
 BAL_API BAL_CHECK int bal_gc(bal_store *store, bal_tenant *tenant,
                              unsigned flags, bal_gc_report *report,
                              bal_error *err);

@@ -21,8 +21,6 @@ typedef int bal_listed_fn(void *ctx, const char *name, uint64_t size,
 
 typedef struct bal_backend_ops {
     const char *scheme; /* "file" */
-    /* How many calls at once serve it best. */
-    unsigned parallel;
     /* url without its scheme; root: what a relative path is below of. */
     int (*open)(bal_backend **out, const char *rest, const char *root,
                 bal_error *err);

@@ -227,7 +227,6 @@ static int file_list(bal_backend *self, const char *prefix, bal_listed_fn *fn,
 
 const bal_backend_ops bal_backend_file = {
     .scheme = "file",
-    .parallel = 4,
     .open = file_open,
     .get = file_get,
     .stage = bal_file_backend_stage,

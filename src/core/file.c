@@ -221,6 +221,10 @@ int bal_file_replace(const char *path, const void *data, size_t len,
                      bal_error *err)
 {
     BAL_LOCAL(bal_buf) name = { 0 };
+
+    /* A rename would put a file where a device or a pipe was. */
+    if (bal_path_type_of(path) == BAL_PATH_OTHER)
+        return bal_fail(err, BAL_EINVAL, "'%s' is not a regular file", path);
     int rc = temporary_name(&name, path, err);
     if (rc)
         return rc;

@@ -40,8 +40,8 @@ BAL_CHECK int bal_make_dirs(const char *path, bal_error *err);
 /* rename, then fsync of the directory that holds `to` (and of `from`'s, where
  * it is another). */
 BAL_CHECK int bal_rename(const char *from, const char *to, bal_error *err);
-/* A small file in one go: temporary name, fsync, rename, fsync of the
- * directory. */
+/* EINVAL where a device, pipe or socket is. A small file in one go: temporary
+ * name, fsync, rename, fsync of the directory. */
 BAL_CHECK int bal_file_replace(const char *path, const void *data, size_t len,
                                bal_error *err);
 /* rm -r, never through a symbolic link; absent is fine. */

@@ -18,4 +18,9 @@ static inline bool bal_id_equal(const bal_id *a, const bal_id *b)
     return !__builtin_memcmp(a->bytes, b->bytes, sizeof(a->bytes));
 }
 
+/* Bytewise, as qsort wants it. */
+int bal_id_compare(const void *a, const void *b);
+/* Sorts ids and leaves each once; gives how many are left. */
+size_t bal_ids_unique(bal_id *ids, size_t count);
+
 #endif

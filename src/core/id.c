@@ -1,5 +1,9 @@
-/* Ids as text, and as engines know them. */
+/* Ids as text, in order, and as engines know them. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "core/error.h"
+#include "core/hash.h"
 #include "core/str.h"
 
 int bal_id_parse(bal_id *out, const char *hex, bal_error *err)
@@ -24,4 +28,22 @@ uint32_t bal_id_serving(const bal_id *commit)
         front = front << 8 | commit->bytes[i];
     /* 15 hex digits are 60 bits. */
     return (uint32_t)((front >> 4) % INT32_MAX) + 1;
+}
+
+int bal_id_compare(const void *a, const void *b)
+{
+    return memcmp(a, b, sizeof(bal_id));
+}
+
+size_t bal_ids_unique(bal_id *ids, size_t count)
+{
+    size_t kept = 0;
+
+    if (count)
+        qsort(ids, count, sizeof(*ids), bal_id_compare);
+    for (size_t i = 0; i < count; i++) {
+        if (!kept || !bal_id_equal(&ids[kept - 1], &ids[i]))
+            ids[kept++] = ids[i];
+    }
+    return kept;
 }

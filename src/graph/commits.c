@@ -15,7 +15,7 @@
     "c.number, c.id, m.id, p.id, c.made_on, m.kind, c.message, c.author, "     \
     "c.base_model, c.metadata, c.created_at "
 #define JOINED                                                                 \
-    "JOIN manifests m ON m.number = c.manifest "                               \
+    "LEFT JOIN manifests m ON m.number = c.manifest "                          \
     "LEFT JOIN commits p ON p.number = c.parent "
 
 static int read_ids(bal_commit_row *row, const bal_value *columns,
@@ -24,6 +24,10 @@ static int read_ids(bal_commit_row *row, const bal_value *columns,
     int rc = bal_column_id(&row->id, &columns[1], err);
     if (rc)
         return rc;
+    if (columns[2].type == BAL_VALUE_NULL)
+        return bal_fail(err, BAL_ECORRUPT,
+                        "the manifest of commit '%s' is not there",
+                        bal_id_short(&row->id).text);
     rc = bal_column_id(&row->manifest, &columns[2], err);
     if (rc)
         return rc;
@@ -65,6 +69,7 @@ typedef struct commit_job {
     bal_id last;
     bool more; /* last has a parent */
     bool stopped;
+    int64_t number; /* of last, in a history */
 } commit_job;
 
 static int pass_commit(void *ctx, const bal_value *columns, size_t count,
@@ -83,6 +88,22 @@ static int pass_commit(void *ctx, const bal_value *columns, size_t count,
     rc = job->fn(job->ctx, &row, err);
     job->stopped = rc == BAL_ROW_STOP;
     return rc;
+}
+
+/* A parent was there before its child: numbers that do not fall are a database
+ * that was written to, and could go round for ever. */
+static int pass_ancestor(void *ctx, const bal_value *columns, size_t count,
+                         bal_error *err)
+{
+    commit_job *job = ctx;
+    int64_t number = columns[0].number;
+
+    if (job->rows && number >= job->number)
+        return bal_fail(err, BAL_ECORRUPT,
+                        "commit '%s' is not older than its child",
+                        bal_id_short(&job->last).text);
+    job->number = number;
+    return pass_commit(ctx, columns, count, err);
 }
 
 /* ---- putting ----------------------------------------------------------- */
@@ -239,7 +260,7 @@ static int walk(bal_graph *self, int64_t tenant, const bal_id *from,
                         "SELECT " COLUMNS "FROM walk w "
                         "JOIN commits c ON c.number = w.number " JOINED
                         "ORDER BY w.depth",
-                        args, 3, pass_commit, job, err);
+                        args, 3, pass_ancestor, job, err);
 }
 
 int bal_graph_history(bal_graph *self, int64_t tenant, const bal_id *from,

@@ -82,9 +82,10 @@ BAL_CHECK int bal_graph_manifest_put(bal_graph *self, int64_t tenant,
                                      const bal_manifest_row *row,
                                      const bal_block_row *blocks,
                                      size_t block_count, bal_error *err);
-/* Appends the body; ENOTFOUND. */
+/* Appends the body, and to kind (NULL: not asked for) the word that the row was
+ * put with; ENOTFOUND. */
 BAL_CHECK int bal_graph_manifest(bal_graph *self, int64_t tenant,
-                                 const bal_id *id, bal_buf *body,
+                                 const bal_id *id, bal_buf *kind, bal_buf *body,
                                  bal_error *err);
 typedef int bal_graph_id_fn(void *ctx, const bal_id *id, bal_error *err);
 BAL_CHECK int bal_graph_manifests(bal_graph *self, int64_t tenant,

@@ -166,7 +166,7 @@ static int put_use(bal_graph *self, int64_t tenant, int64_t manifest,
     return 0;
 }
 
-/* *there false: it was in already. */
+/* *made is false where it was in already. */
 static int put_body(bal_graph *self, int64_t tenant,
                     const bal_manifest_row *row, int64_t *number, bool *made,
                     bal_error *err)
@@ -228,40 +228,48 @@ int bal_graph_manifest_put(bal_graph *self, int64_t tenant,
     return bal_tx_commit(&tx, err);
 }
 
-typedef struct body_job {
-    bal_buf *to;
+typedef struct found_manifest {
+    bal_buf *kind; /* NULL: not asked for */
+    bal_buf *body;
     bool there;
-} body_job;
+} found_manifest;
 
-static int take_body(void *ctx, const bal_value *columns, size_t count,
-                     bal_error *err)
+static int take_manifest(void *ctx, const bal_value *columns, size_t count,
+                         bal_error *err)
 {
-    body_job *job = ctx;
+    found_manifest *found = ctx;
+    const bal_bytes *body = &columns[1].bytes;
+    const char *kind;
 
     (void)count;
-    if (columns[0].type != BAL_VALUE_BLOB)
+    int rc = bal_column_text(&kind, &columns[0], err);
+    if (rc)
+        return rc;
+    if (columns[1].type != BAL_VALUE_BLOB)
         return bal_fail(err, BAL_ECORRUPT,
                         "the database has something else where a manifest "
                         "belongs");
-    job->there = true;
-    int rc = bal_buf_append(job->to, columns[0].bytes.data,
-                            columns[0].bytes.len, err);
+    found->there = true;
+    if (found->kind)
+        rc = bal_buf_text(found->kind, kind, err);
+    if (!rc)
+        rc = bal_buf_append(found->body, body->data, body->len, err);
     return rc ? rc : BAL_ROW_STOP;
 }
 
 int bal_graph_manifest(bal_graph *self, int64_t tenant, const bal_id *id,
-                       bal_buf *body, bal_error *err)
+                       bal_buf *kind, bal_buf *body, bal_error *err)
 {
     const bal_value args[] = { bal_int(tenant), bal_id_value(id) };
-    body_job job = { .to = body };
+    found_manifest found = { .kind = kind, .body = body };
 
     int rc = bal_db_query(self->db,
-                          "SELECT body FROM manifests "
+                          "SELECT kind, body FROM manifests "
                           "WHERE tenant = $1 AND id = $2",
-                          args, 2, take_body, &job, err);
+                          args, 2, take_manifest, &found, err);
     if (rc)
         return rc;
-    if (!job.there)
+    if (!found.there)
         return bal_fail(err, BAL_ENOTFOUND, "no manifest '%s'",
                         bal_id_short(id).text);
     return 0;

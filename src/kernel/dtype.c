@@ -1,5 +1,6 @@
-/* The dtypes as rows. Whoever adds one adds a row here, and conversions to
- * kernels.inc if it is to take part in arithmetic. */
+/* The dtypes as rows. Whoever adds one adds its name to ballast.h, a row here
+ * and one in model/values.c (how diff reads it); the compiler counts both. To
+ * take part in arithmetic it needs conversions in kernels.inc as well. */
 #include "kernel/dtype.h"
 
 #include <string.h>

@@ -11,7 +11,6 @@
 #include "core/error.h"
 #include "kernel/kernels.h"
 #include "merge/join.h"
-#include "merge/linear.h"
 #include "model/elements.h"
 
 /* Elements at once; at least BAL_LORA_RANK_MAX, so that a row of B fits. */
@@ -264,11 +263,12 @@ static int read_adapters(concat *self, bal_error *err)
     return self->modules ? 0 : bal_fail_memory(err, "merging adapters");
 }
 
-static int join_modules(concat *self, const double *weights,
-                        const bal_values *values, bal_error *err)
+static int join_modules(concat *self, const bal_method *method,
+                        const double *weights, const bal_values *values,
+                        bal_error *err)
 {
     for (size_t k = 0; k < self->count; k++) {
-        double weight = bal_linear_share(weights, self->count, k, values);
+        double weight = method->share(weights, self->count, k, values);
 
         for (size_t i = 0; i < self->adapters[k].count; i++) {
             int rc =
@@ -437,7 +437,7 @@ static int join_all(concat *self, const bal_recipe *recipe,
         return bal_fail_memory(err, "merging adapters");
     for (size_t i = 0; i < recipe->count; i++)
         weights[i] = recipe->inputs[i].weight;
-    int rc = join_modules(self, weights, values, err);
+    int rc = join_modules(self, recipe->method, weights, values, err);
     free(weights);
     if (!rc && recipe->strict)
         rc = check_strict(self, err);
@@ -467,13 +467,20 @@ static int plan(concat *self, const bal_recipe *recipe,
 int bal_concat_open(bal_model **out, const bal_recipe *recipe,
                     bal_model *const *inputs, bal_error *err)
 {
+    const bal_method *method = recipe->method;
     BAL_LOCAL(bal_values) values = { 0 };
+
+    /* Settling refuses it, a recipe out of a database may still ask. */
+    if (!method->share)
+        return bal_fail(err, BAL_ECORRUPT,
+                        "a recipe of method '%s' in product space",
+                        method->info.name);
     int rc = bal_values_init(&values, recipe, err);
     if (rc)
         return rc;
     /* One adapter that comes out as it went in is that adapter. */
-    if (recipe->count == 1 && recipe->dtype < 0 &&
-        recipe->method->same(recipe->inputs[0].weight, &values)) {
+    if (recipe->count == 1 && recipe->dtype < 0 && method->same &&
+        method->same(recipe->inputs[0].weight, &values)) {
         *out = bal_model_ref(inputs[0]);
         return 0;
     }

@@ -10,6 +10,29 @@
 /* Below this part of the sum of magnitudes a sum is what rounding left of 0. */
 static const double nothing = 1e-12;
 
+const bal_param bal_linear_params[] = {
+    {
+        .name = "weight",
+        .type = BAL_PARAM_FLOAT,
+        .fallback = "1",
+        .low = -HUGE_VAL,
+        .high = HUGE_VAL,
+        .per_input = true,
+        .mergekit = "weight",
+        .help = "how much of an input goes in",
+    },
+    {
+        .name = "normalize",
+        .type = BAL_PARAM_BOOL,
+        .fallback = "true",
+        .low = 0,
+        .high = 1,
+        .mergekit = "normalize",
+        .help = "divide by the sum of the weights",
+    },
+    { 0 },
+};
+
 static double sum_of(const double *weights, size_t count)
 {
     double sum = 0;

@@ -4,6 +4,8 @@
 
 #include "merge/merge.h"
 
+/* weight and normalize. */
+extern const bal_param bal_linear_params[];
 /* Each element is summed in double from 0 in the order of the inputs, then,
  * with normalize, divided by the sum of the weights. In delta space an input
  * that lacks a tensor counts as a difference of zeros, and its weight counts in
@@ -16,7 +18,7 @@ BAL_CHECK int bal_linear_check(const double *weights, size_t count,
                                const bal_values *values, bal_error *err);
 /* w x / w is x; w x is x for a weight of 1. */
 bool bal_linear_same(double weight, const bal_values *values);
-/* What input i of all is multiplied by: w, or w / Σ w. */
+/* w, or w / Σ w. */
 double bal_linear_share(const double *weights, size_t count, size_t i,
                         const bal_values *values);
 

@@ -1,8 +1,10 @@
 /* Merging: methods as rows, recipes as values, the view as a model.
  *
- * A method is one function over one tile of every input. view.c does the
+ * A method is one function over one tile of every input. The view_*.c do the
  * reading, tiling, absent tensors and rounding, once for all methods. Adding a
- * method is a file, a row in methods.c and a reference in tests/reference. */
+ * method is a file, a row in methods.c and a test against numbers that are not
+ * ours. What is not a method: concat*.c, the exact form that a linear merge of
+ * adapters takes in product space. */
 #ifndef MERGE_MERGE_H
 #define MERGE_MERGE_H
 
@@ -46,6 +48,11 @@ typedef struct bal_method {
     /* True if a single input of this weight comes out as it went in: then its
      * bytes are passed on, residuals and all. NULL: never. */
     bool (*same)(double weight, const bal_values *values);
+    /* What input i of all is multiplied by, where the merge is a sum of such
+     * products: then adapters can be merged as the maps they are. NULL: it is
+     * not, and product space is refused. */
+    double (*share)(const double *weights, size_t count, size_t i,
+                    const bal_values *values);
     /* Whole-tensor numbers first (norms, thresholds), NULL: none needed. Called
      * once a tensor, before its first tile; may walk the tensor as often as it
      * likes through bal_view_tiles. *out is freed with free(). */
@@ -146,9 +153,10 @@ BAL_CHECK int bal_recipe_settle(bal_recipe *self, bal_model *const *inputs,
  * tensor and the input. */
 BAL_CHECK int bal_view_open(bal_model **out, const bal_recipe *recipe,
                             bal_model *const *inputs, bal_error *err);
-/* What bal_view_open does in product space: linear merge of LoRA adapters,
- * exactly: A = rows of A_i, B = columns of w_i s_i B_i, rank the sum, alpha = r
- * (scale 1). B is rounded once, to F32, or to the dtype that all factors have.
+/* What bal_view_open does in product space: a weighted sum of LoRA adapters
+ * (method->share), exactly: A = rows of A_i, B = columns of w_i s_i B_i, rank
+ * the sum, alpha = r (scale 1). B is rounded once, to F32, or to the dtype that
+ * all factors have.
  */
 BAL_CHECK int bal_concat_open(bal_model **out, const bal_recipe *recipe,
                               bal_model *const *inputs, bal_error *err);

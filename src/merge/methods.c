@@ -1,33 +1,9 @@
-/* The methods. A new one is a file with its parameters and functions, and a row
- * here. */
-#include <math.h>
+/* The methods. A new one is a file with its parameters and functions (linear.c
+ * is the model of one), and a row here. */
 #include <string.h>
 
 #include "merge/linear.h"
 #include "merge/merge.h"
-
-static const bal_param linear_params[] = {
-    {
-        .name = "weight",
-        .type = BAL_PARAM_FLOAT,
-        .fallback = "1",
-        .low = -HUGE_VAL,
-        .high = HUGE_VAL,
-        .per_input = true,
-        .mergekit = "weight",
-        .help = "how much of an input goes in",
-    },
-    {
-        .name = "normalize",
-        .type = BAL_PARAM_BOOL,
-        .fallback = "true",
-        .low = 0,
-        .high = 1,
-        .mergekit = "normalize",
-        .help = "divide by the sum of the weights",
-    },
-    { 0 },
-};
 
 const bal_method bal_methods[] = {
     {
@@ -36,11 +12,12 @@ const bal_method bal_methods[] = {
             .summary = "weighted average, or weighted sum",
             .paper = "arXiv:2203.05482",
             .min_inputs = 1,
-            .params = linear_params,
+            .params = bal_linear_params,
         },
         .absent = BAL_ABSENT_ZERO,
         .check = bal_linear_check,
         .same = bal_linear_same,
+        .share = bal_linear_share,
         .merge = bal_linear_merge,
     },
 };

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/json.h"
+#include "core/room.h"
 #include "core/str.h"
 #include "merge/settings.h"
 #include "merge/values.h"
@@ -72,7 +73,7 @@ static int set_weight(bal_recipe *self, double weight)
 static int set_param(bal_recipe *self, const bal_param *param, const char *text,
                      bal_error *err)
 {
-    bal_value value;
+    bal_param_value value;
     int rc = bal_value_parse(&value, param, text, err);
     if (rc)
         return rc;
@@ -100,14 +101,11 @@ static int make_room(bal_recipe *self, bal_error *err)
 {
     if (self->count >= BAL_INPUTS_MAX)
         return bal_fail(err, BAL_EINVAL, "more than %u inputs", BAL_INPUTS_MAX);
-    if (self->count < self->room)
-        return 0;
-    size_t room = self->room ? 2 * self->room : 8;
-    bal_input *inputs = realloc(self->inputs, room * sizeof(*inputs));
+    bal_input *inputs = bal_room_for_one(self->inputs, self->count, &self->room,
+                                         sizeof(*inputs));
     if (!inputs)
         return bal_fail_memory(err, "a recipe");
     self->inputs = inputs;
-    self->room = room;
     return 0;
 }
 
@@ -116,7 +114,7 @@ static int add_own(bal_input *input, const bal_method *method, const char *name,
                    const json_t *text, bal_error *err)
 {
     const bal_param *param = bal_param_find(method->info.params, name);
-    bal_value value;
+    bal_param_value value;
 
     if (!param)
         return bal_param_unknown(method, name, err);

@@ -58,7 +58,7 @@ static int set_space(bal_recipe *self, const char *text, bal_error *err)
 
 static int set_strict(bal_recipe *self, const char *text, bal_error *err)
 {
-    bal_value value;
+    bal_param_value value;
     int rc = bal_value_parse(&value, &flag, text, err);
     if (rc)
         return rc;
@@ -68,7 +68,7 @@ static int set_strict(bal_recipe *self, const char *text, bal_error *err)
 
 static int set_union(bal_recipe *self, const char *text, bal_error *err)
 {
-    bal_value value;
+    bal_param_value value;
     int rc = bal_value_parse(&value, &flag, text, err);
     if (rc)
         return rc;

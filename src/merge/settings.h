@@ -6,7 +6,8 @@
 
 typedef int bal_setting_set_fn(bal_recipe *self, const char *text,
                                bal_error *err);
-/* space strict union dtype seed base arithmetic; NULL: no such setting. */
+/* space strict union (the opposite of strict) dtype seed base arithmetic; NULL:
+ * no such setting. */
 bal_setting_set_fn *bal_recipe_setting(const char *name);
 
 const char *bal_space_name(bal_space space);

@@ -72,8 +72,7 @@ static int choose_space(bal_recipe *self, bal_kind kind, bal_error *err)
 /* Only sums of products are a product again. */
 static int check_product(const bal_recipe *self, bal_error *err)
 {
-    if (self->space != BAL_SPACE_PRODUCT ||
-        !strcmp(self->method->info.name, "linear"))
+    if (self->space != BAL_SPACE_PRODUCT || self->method->share)
         return 0;
     return bal_hint(err,
                     bal_fail(err, BAL_EUNSUPPORTED,

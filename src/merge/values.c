@@ -20,8 +20,8 @@ static const struct {
     { "yes", true },  { "no", false },    { "on", true }, { "off", false },
 };
 
-static int parse_bool(bal_value *out, const bal_param *param, const char *text,
-                      bal_error *err)
+static int parse_bool(bal_param_value *out, const bal_param *param,
+                      const char *text, bal_error *err)
 {
     for (size_t i = 0; i < sizeof(booleans) / sizeof(booleans[0]); i++) {
         if (strcasecmp(text, booleans[i].text))
@@ -52,8 +52,8 @@ static int check_bounds(const bal_param *param, double value, const char *text,
                     param->name, text, low, high);
 }
 
-static int parse_float(bal_value *out, const bal_param *param, const char *text,
-                       bal_error *err)
+static int parse_float(bal_param_value *out, const bal_param *param,
+                       const char *text, bal_error *err)
 {
     int rc = bal_parse_f64(&out->number, text, err);
     if (rc)
@@ -62,8 +62,8 @@ static int parse_float(bal_value *out, const bal_param *param, const char *text,
     return check_bounds(param, out->number, text, err);
 }
 
-static int parse_int(bal_value *out, const bal_param *param, const char *text,
-                     bal_error *err)
+static int parse_int(bal_param_value *out, const bal_param *param,
+                     const char *text, bal_error *err)
 {
     int64_t value;
     int rc = bal_parse_i64(&value, text, err);
@@ -74,8 +74,8 @@ static int parse_int(bal_value *out, const bal_param *param, const char *text,
     return check_bounds(param, out->number, text, err);
 }
 
-static int parse_name(bal_value *out, const bal_param *param, const char *text,
-                      bal_error *err)
+static int parse_name(bal_param_value *out, const bal_param *param,
+                      const char *text, bal_error *err)
 {
     size_t len = strlen(text);
     double index = 0;
@@ -93,7 +93,7 @@ static int parse_name(bal_value *out, const bal_param *param, const char *text,
                     text, param->choices ? param->choices : "its names");
 }
 
-static int (*const parsers[])(bal_value *out, const bal_param *param,
+static int (*const parsers[])(bal_param_value *out, const bal_param *param,
                               const char *text, bal_error *err) = {
     [BAL_PARAM_FLOAT] = parse_float,
     [BAL_PARAM_INT] = parse_int,
@@ -101,8 +101,8 @@ static int (*const parsers[])(bal_value *out, const bal_param *param,
     [BAL_PARAM_NAME] = parse_name,
 };
 
-int bal_value_parse(bal_value *out, const bal_param *param, const char *text,
-                    bal_error *err)
+int bal_value_parse(bal_param_value *out, const bal_param *param,
+                    const char *text, bal_error *err)
 {
     return parsers[param->type](out, param, text, err);
 }
@@ -140,7 +140,7 @@ static int resolve(double *out, const bal_param *param, const json_t *own,
                    const json_t *common, bal_error *err)
 {
     const char *text = json_string_value(json_object_get(own, param->name));
-    bal_value value = { 0 };
+    bal_param_value value = { 0 };
 
     if (!text)
         text = json_string_value(json_object_get(common, param->name));

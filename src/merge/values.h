@@ -6,10 +6,10 @@
 
 /* A value as it is recorded (shortest text that reads back) and as it is
  * computed with: a boolean is 0 or 1, a name its place among the choices. */
-typedef struct bal_value {
+typedef struct bal_param_value {
     char text[64];
     double number;
-} bal_value;
+} bal_param_value;
 
 /* The parameter that weights an input; every input has one. */
 #define BAL_WEIGHT     "weight"
@@ -22,7 +22,7 @@ struct bal_values {
 };
 
 /* EINVAL says what is wanted instead: "0 … 1", the choices. */
-BAL_CHECK int bal_value_parse(bal_value *out, const bal_param *param,
+BAL_CHECK int bal_value_parse(bal_param_value *out, const bal_param *param,
                               const char *text, bal_error *err);
 /* NULL: no such parameter. */
 const bal_param *bal_param_find(const bal_param *params, const char *name);

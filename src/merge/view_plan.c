@@ -3,9 +3,8 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/room.h"
 #include "merge/view.h"
-
-enum { FIRST_ROWS = 64 };
 
 static size_t *no_sources(bal_view *self)
 {
@@ -21,14 +20,11 @@ static size_t *no_sources(bal_view *self)
 static int add_row(bal_view *self, size_t *out, const char *name,
                    bal_error *err)
 {
-    if (self->row_count == self->row_room) {
-        size_t room = self->row_room ? 2 * self->row_room : FIRST_ROWS;
-        bal_view_row *rows = realloc(self->rows, room * sizeof(*rows));
-        if (!rows)
-            return bal_fail_memory(err, "planning a view");
-        self->rows = rows;
-        self->row_room = room;
-    }
+    bal_view_row *rows = bal_room_for_one(self->rows, self->row_count,
+                                          &self->row_room, sizeof(*rows));
+    if (!rows)
+        return bal_fail_memory(err, "planning a view");
+    self->rows = rows;
     bal_view_row *row = &self->rows[self->row_count];
     *row = (bal_view_row){ .name = name, .sources = no_sources(self) };
     if (!row->sources)

@@ -27,7 +27,8 @@ typedef struct bal_minus_report {
 void bal_minus_count(bal_minus_report *out, const bal_model *delta);
 
 /* Append to `differ` the names of base's identity files (tokenizer, template)
- * whose digest is not the one that change recorded, one a line. */
+ * whose digest is not the one that change recorded, one a line. plus warns of
+ * them where the tensors are as recorded. */
 BAL_CHECK int bal_base_files_differ(bal_buf *differ, bal_model *base,
                                     bal_model *change, bal_work *work,
                                     bal_error *err);

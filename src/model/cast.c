@@ -16,13 +16,13 @@ typedef struct cast_read {
 } cast_read;
 
 /* Widening is exact, so that the narrowing is the one rounding. */
-static void cast_block(const bal_block *block, void *ctx)
+static void cast_chunk(const bal_chunk *chunk, void *ctx)
 {
     const cast_read *self = ctx;
-    const void *wide = bal_widened(self->wide, block->room[0], self->of,
-                                   block->raw[0], block->n);
+    const void *wide = bal_widened(self->wide, chunk->room[0], self->of,
+                                   chunk->raw[0], chunk->n);
 
-    bal_narrow(self->to, block->to, self->wide, wide, block->n);
+    bal_narrow(self->to, chunk->to, self->wide, wide, chunk->n);
 }
 
 static int cast_read_range(bal_model *model, size_t i, uint64_t offset,
@@ -37,7 +37,7 @@ static int cast_read_range(bal_model *model, size_t i, uint64_t offset,
         .sources = { { self->from, i, bal_dtype_bits(of) / 8 } },
         .count = 1,
         .width = width,
-        .fn = cast_block,
+        .fn = cast_chunk,
         .ctx = &read,
     };
 

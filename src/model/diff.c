@@ -188,21 +188,21 @@ typedef struct reader {
     bool unequal;
 } reader;
 
-static void compare_block(const bal_block *block, void *ctx)
+static void compare_chunk(const bal_chunk *chunk, void *ctx)
 {
     reader *self = ctx;
     const bal_values_row *a = bal_values_of(self->dtypes[0]);
     const bal_values_row *b = bal_values_of(self->dtypes[1]);
 
     if (self->plan->alike &&
-        memcmp(block->raw[0], block->raw[1], block->n * a->width) != 0)
+        memcmp(chunk->raw[0], chunk->raw[1], chunk->n * a->width) != 0)
         self->unequal = true;
     if (self->plan->opaque)
         return;
-    a->read(block->room[0], block->raw[0], block->n, self->dtypes[0]);
-    b->read(block->room[1], block->raw[1], block->n, self->dtypes[1]);
-    bal_kernels_use()->compare(&self->sums, block->room[0], block->room[1],
-                               block->n);
+    a->read(chunk->room[0], chunk->raw[0], chunk->n, self->dtypes[0]);
+    b->read(chunk->room[1], chunk->raw[1], chunk->n, self->dtypes[1]);
+    bal_kernels_use()->compare(&self->sums, chunk->room[0], chunk->room[1],
+                               chunk->n);
 }
 
 /* Where a side is not there, it is zeros of the other's dtype. */
@@ -234,7 +234,7 @@ static int compare_piece(const bal_pair *pair, size_t piece, void *ctx,
                      { plan->b == BAL_NONE ? NULL : job->b, plan->b,
                        bal_values_of(self.dtypes[1])->width } },
         .count = 2,
-        .fn = compare_block,
+        .fn = compare_chunk,
         .ctx = &self,
     };
     int rc =
@@ -308,7 +308,7 @@ int bal_diff(bal_model *a, bal_model *b, bal_work *work, bal_diff_fn *fn,
 
     if (delta_a != delta_b)
         return bal_fail(err, BAL_EINVAL,
-                        "a delta is compared with a delta, not with a %s",
+                        "a delta is compared with a delta, not with %s",
                         bal_kind_name(bal_model_facts(delta_a ? b : a)->kind));
     int rc = make_plans(&job, err);
     if (rc)

@@ -10,8 +10,8 @@
 
 #include "core/arith.h"
 #include "core/error.h"
+#include "core/room.h"
 #include "core/str.h"
-#include "model/room.h"
 #include "model/safetensors.h"
 
 enum { KEEP_OPEN = 256, HEAD = 256 };

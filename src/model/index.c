@@ -7,9 +7,9 @@
 
 #include "core/error.h"
 #include "core/json.h"
+#include "core/room.h"
 #include "core/str.h"
 #include "model/path.h"
-#include "model/room.h"
 #include "model/safetensors.h"
 
 enum { DEPTH = 32, ARENA_MAX = 1 << 30 };

@@ -32,32 +32,32 @@ static twin twin_of(const minus *self, size_t tag)
     return (twin){ of, base, bal_wide_of(of, base) };
 }
 
-/* Of every block, source 0 is tuned and source 1 is base. */
-static void difference_block(const bal_block *block, void *ctx)
+/* Of every chunk, source 0 is tuned and source 1 is base. */
+static void difference_chunk(const bal_chunk *chunk, void *ctx)
 {
     const twin *self = ctx;
-    const void *tuned = bal_widened(self->wide, block->room[0], self->of,
-                                    block->raw[0], block->n);
-    const void *base = bal_widened(self->wide, block->room[1], self->base,
-                                   block->raw[1], block->n);
+    const void *tuned = bal_widened(self->wide, chunk->room[0], self->of,
+                                    chunk->raw[0], chunk->n);
+    const void *base = bal_widened(self->wide, chunk->room[1], self->base,
+                                   chunk->raw[1], chunk->n);
 
-    bal_wide_sub(self->wide, block->to, tuned, base, block->n);
+    bal_wide_sub(self->wide, chunk->to, tuned, base, chunk->n);
 }
 
-static void residual_block(const bal_block *block, void *ctx)
+static void residual_chunk(const bal_chunk *chunk, void *ctx)
 {
     const twin *self = ctx;
-    const void *tuned = bal_widened(self->wide, block->room[0], self->of,
-                                    block->raw[0], block->n);
-    const void *base = bal_widened(self->wide, block->room[1], self->base,
-                                   block->raw[1], block->n);
-    void *sum = block->room[0];
-    void *back = block->room[2];
+    const void *tuned = bal_widened(self->wide, chunk->room[0], self->of,
+                                    chunk->raw[0], chunk->n);
+    const void *base = bal_widened(self->wide, chunk->room[1], self->base,
+                                   chunk->raw[1], chunk->n);
+    void *sum = chunk->room[0];
+    void *back = chunk->room[2];
 
-    bal_wide_sub(self->wide, sum, tuned, base, block->n);
-    bal_wide_add(self->wide, sum, base, sum, block->n);
-    bal_narrow(self->of, back, self->wide, sum, block->n);
-    bal_residual_sub(self->of, block->to, block->raw[0], back, block->n);
+    bal_wide_sub(self->wide, sum, tuned, base, chunk->n);
+    bal_wide_add(self->wide, sum, base, sum, chunk->n);
+    bal_narrow(self->of, back, self->wide, sum, chunk->n);
+    bal_residual_sub(self->of, chunk->to, chunk->raw[0], back, chunk->n);
 }
 
 static int minus_read(bal_model *model, size_t i, uint64_t offset, void *to,
@@ -77,8 +77,8 @@ static int minus_read(bal_model *model, size_t i, uint64_t offset, void *to,
                      { self->base, pair->b, bal_dtype_bits(both.base) / 8 } },
         .count = 2,
         .width = width,
-        .fn = entry->form == BAL_FORM_RESIDUAL ? residual_block
-                                               : difference_block,
+        .fn = entry->form == BAL_FORM_RESIDUAL ? residual_chunk
+                                               : difference_chunk,
         .ctx = &both,
     };
     return bal_wide_run(&job, offset / width, len / width, to, err);

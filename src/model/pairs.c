@@ -7,10 +7,10 @@
 #include "core/error.h"
 
 /* Some pieces of one pair, or all of several pairs. */
-typedef struct bal_batch {
+typedef struct bal_pairs_batch {
     size_t pair, pairs;
     size_t piece; /* where pairs is 1 */
-} bal_batch;
+} bal_pairs_batch;
 
 static const uint64_t batch_bytes = (uint64_t)1 << 20;
 
@@ -69,7 +69,7 @@ int bal_pairs_join(bal_pairs *out, const bal_model *a, const bal_model *b,
 }
 
 /* How many batches there are; they are written where to is not NULL. */
-static size_t cut(bal_batch *to, const bal_pairs *pairs)
+static size_t cut(bal_pairs_batch *to, const bal_pairs *pairs)
 {
     size_t count = 0;
 
@@ -82,13 +82,14 @@ static size_t cut(bal_batch *to, const bal_pairs *pairs)
             bytes += pairs->rows[i++].bytes;
         if (i > from) {
             if (to)
-                to[count] = (bal_batch){ .pair = from, .pairs = i - from };
+                to[count] =
+                    (bal_pairs_batch){ .pair = from, .pairs = i - from };
             count++;
             continue;
         }
         for (size_t piece = 0; piece < pairs->rows[i].pieces; piece++) {
             if (to)
-                to[count] = (bal_batch){ i, 1, piece };
+                to[count] = (bal_pairs_batch){ i, 1, piece };
             count++;
         }
         i++;
@@ -121,7 +122,7 @@ typedef struct run_job {
 static int run_batch(size_t i, void *ctx, bal_error *err)
 {
     const run_job *job = ctx;
-    const bal_batch *batch = &job->pairs->batches[i];
+    const bal_pairs_batch *batch = &job->pairs->batches[i];
 
     for (size_t n = 0; n < batch->pairs; n++) {
         const bal_pair *pair = &job->pairs->rows[batch->pair + n];

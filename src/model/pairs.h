@@ -17,7 +17,7 @@ typedef struct bal_pairs {
     bal_pair *rows; /* by part, then name */
     size_t count;
     size_t pieces; /* of all pairs */
-    struct bal_batch *batches;
+    struct bal_pairs_batch *batches;
     size_t batch_count;
 } bal_pairs;
 

@@ -9,8 +9,8 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/room.h"
 #include "core/str.h"
-#include "model/room.h"
 
 enum { NAMES_MAX = 1 << 17, NAMED = 6 };
 

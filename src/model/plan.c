@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/room.h"
 #include "kernel/dtype.h"
 #include "model/index.h"
-#include "model/room.h"
 
 static const char residual_tail[] = ".__residual__";
 

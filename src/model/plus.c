@@ -29,25 +29,25 @@ typedef struct plus {
 
 /* ---- reading ------------------------------------------------------------ */
 
-/* Of every block, source 0 is the base, 1 the difference, 2 the residual. */
+/* Of every chunk, source 0 is the base, 1 the difference, 2 the residual. */
 typedef struct sum {
     bal_dtype base, change, of, wide;
     bool residual;
 } sum;
 
-static void sum_block(const bal_block *block, void *ctx)
+static void sum_chunk(const bal_chunk *chunk, void *ctx)
 {
     const sum *self = ctx;
-    const void *base = bal_widened(self->wide, block->room[0], self->base,
-                                   block->raw[0], block->n);
-    const void *change = bal_widened(self->wide, block->room[1], self->change,
-                                     block->raw[1], block->n);
+    const void *base = bal_widened(self->wide, chunk->room[0], self->base,
+                                   chunk->raw[0], chunk->n);
+    const void *change = bal_widened(self->wide, chunk->room[1], self->change,
+                                     chunk->raw[1], chunk->n);
 
-    bal_wide_add(self->wide, block->room[2], base, change, block->n);
-    bal_narrow(self->of, block->to, self->wide, block->room[2], block->n);
+    bal_wide_add(self->wide, chunk->room[2], base, change, chunk->n);
+    bal_narrow(self->of, chunk->to, self->wide, chunk->room[2], chunk->n);
     if (self->residual)
-        bal_residual_add(self->of, block->to, block->to, block->raw[2],
-                         block->n);
+        bal_residual_add(self->of, chunk->to, chunk->to, chunk->raw[2],
+                         chunk->n);
 }
 
 static bool has_residual(const bal_model *change, size_t i)
@@ -84,7 +84,7 @@ static int read_sum(const plus *self, const bal_pair *pair, uint64_t offset,
                      { self->change, pair->b + 1, width } },
         .count = residual ? 3 : 2,
         .width = width,
-        .fn = sum_block,
+        .fn = sum_chunk,
         .ctx = &dtypes,
     };
 
@@ -318,6 +318,28 @@ static int plus_open(bal_model **out, bal_model *base, bal_model *change,
     return 0;
 }
 
+/* The tensors are those of the base, yet a tokenizer or template may be
+ * another: the result loads, and reads and writes text in another way. */
+static int warn_of_files(bal_model *base, bal_model *change, bal_work *work,
+                         bal_error *err)
+{
+    BAL_LOCAL(bal_buf) differ = { 0 };
+
+    int rc = bal_base_files_differ(&differ, base, change, work, err);
+    if (rc || !differ.len)
+        return rc;
+    differ.len--;
+    for (size_t i = 0; i < differ.len; i++) {
+        if (differ.data[i] == '\n')
+            differ.data[i] = ',';
+    }
+    bal_warn("base",
+             "base-files-differ=%.*s why=\"others than the change was made "
+             "with; the tensors are the same\"",
+             (int)differ.len, differ.data);
+    return 0;
+}
+
 int bal_model_plus(bal_model **out, bal_model *base, bal_model *change,
                    unsigned flags, bal_work *work, bal_error *err)
 {
@@ -332,6 +354,9 @@ int bal_model_plus(bal_model **out, bal_model *base, bal_model *change,
         return bal_fold_open(out, base, change, work, err);
     if (!(flags & BAL_PLUS_ANY_BASE)) {
         int rc = bal_base_verify(base, change, work, err);
+        if (rc)
+            return rc;
+        rc = warn_of_files(base, change, work, err);
         if (rc)
             return rc;
     }

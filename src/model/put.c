@@ -14,7 +14,7 @@
 #include "core/arith.h"
 #include "core/error.h"
 #include "core/file.h"
-#include "model/room.h"
+#include "core/room.h"
 
 enum { GROUP = 64, SYNC_FROM = 1 << 20 };
 

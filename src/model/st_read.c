@@ -13,8 +13,8 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "core/map.h"
+#include "core/room.h"
 #include "kernel/dtype.h"
-#include "model/room.h"
 #include "model/safetensors.h"
 
 enum {

@@ -90,12 +90,12 @@ const void *bal_widened(bal_dtype wide, void *room, bal_dtype from,
 
 /* Reads are long, for what is below may have a block to decode or a system call
  * to make; computing is done in pieces that stay in the nearest cache. */
-enum { STEP = 128 * 1024, BLOCK = 4096, ALIGN = 64, WIDEST = 8 };
+enum { STEP = 128 * 1024, CHUNK = 4096, ALIGN = 64, WIDEST = 8 };
 
 typedef struct wide_room {
     uint8_t *raw[BAL_SOURCES_MAX]; /* a step each */
     uint8_t *room[BAL_SOURCES_MAX];
-    uint8_t *out; /* a block, for results whose place is not aligned */
+    uint8_t *out; /* a chunk, for results whose place is not aligned */
     void *memory;
 } wide_room;
 
@@ -108,8 +108,8 @@ static int wide_room_make(wide_room *out, const bal_wide_job *job, uint64_t n,
                           bal_error *err)
 {
     size_t step = (size_t)bal_min((n + ALIGN - 1) / ALIGN * ALIGN, STEP);
-    size_t block = bal_min(step, BLOCK) * WIDEST;
-    size_t size = (BAL_SOURCES_MAX + 1) * block;
+    size_t chunk = bal_min(step, CHUNK) * WIDEST;
+    size_t size = (BAL_SOURCES_MAX + 1) * chunk;
 
     for (size_t i = 0; i < job->count; i++)
         size += step * job->sources[i].width;
@@ -117,10 +117,10 @@ static int wide_room_make(wide_room *out, const bal_wide_job *job, uint64_t n,
     if (!out->memory)
         return bal_fail_memory(err, "computing with a tensor");
     uint8_t *at = bal_page_start(out->memory);
-    for (size_t i = 0; i < BAL_SOURCES_MAX; i++, at += block)
+    for (size_t i = 0; i < BAL_SOURCES_MAX; i++, at += chunk)
         out->room[i] = at;
     out->out = at;
-    at += block;
+    at += chunk;
     for (size_t i = 0; i < job->count; i++) {
         out->raw[i] = at;
         at += step * job->sources[i].width;
@@ -132,7 +132,7 @@ static int read_step(const wide_room *room, const bal_wide_job *job,
                      uint64_t at, size_t n, bal_error *err)
 {
     for (size_t i = 0; i < job->count; i++) {
-        const bal_source *from = &job->sources[i];
+        const bal_operand *from = &job->sources[i];
         size_t len = n * from->width;
         uint8_t *raw = room->raw[i];
         int rc = 0;
@@ -154,18 +154,18 @@ static void compute_step(const wide_room *room, const bal_wide_job *job,
     bool direct = !job->width || (uintptr_t)to % job->width == 0;
 
     assert(to || !job->width);
-    for (size_t at = 0; at < n; at += BLOCK) {
-        bal_block block = { .n = (size_t)bal_min(n - at, BLOCK) };
+    for (size_t at = 0; at < n; at += CHUNK) {
+        bal_chunk chunk = { .n = (size_t)bal_min(n - at, CHUNK) };
         for (size_t i = 0; i < job->count; i++)
-            block.raw[i] = room->raw[i] + at * job->sources[i].width;
+            chunk.raw[i] = room->raw[i] + at * job->sources[i].width;
         for (size_t i = 0; i < BAL_SOURCES_MAX; i++)
-            block.room[i] = room->room[i];
-        block.to = direct ? to : room->out;
-        job->fn(&block, job->ctx);
+            chunk.room[i] = room->room[i];
+        chunk.to = direct ? to : room->out;
+        job->fn(&chunk, job->ctx);
         if (!direct)
-            memcpy(to, room->out, block.n * job->width);
+            memcpy(to, room->out, chunk.n * job->width);
         if (to)
-            to += block.n * job->width;
+            to += chunk.n * job->width;
     }
 }
 

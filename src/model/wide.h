@@ -31,31 +31,31 @@ const void *bal_widened(bal_dtype wide, void *room, bal_dtype from,
 
 enum { BAL_SOURCES_MAX = 3 };
 
-typedef struct bal_source {
+typedef struct bal_operand {
     bal_model *model; /* NULL: zeros */
     size_t entry;
     size_t width; /* bytes of an element */
-} bal_source;
+} bal_operand;
 
 /* The same elements of every source, few enough for a cache. */
-typedef struct bal_block {
+typedef struct bal_chunk {
     size_t n;
     const void *raw[BAL_SOURCES_MAX]; /* aligned to the source's width */
     void *room[BAL_SOURCES_MAX];      /* for n elements of 8 bytes */
     void *to;                         /* aligned to the result's width */
-} bal_block;
-typedef void bal_block_fn(const bal_block *block, void *ctx);
+} bal_chunk;
+typedef void bal_chunk_fn(const bal_chunk *chunk, void *ctx);
 
 typedef struct bal_wide_job {
-    bal_source sources[BAL_SOURCES_MAX];
+    bal_operand sources[BAL_SOURCES_MAX];
     size_t count;
     size_t width; /* bytes of an element of the result, 0: there is none */
-    bal_block_fn *fn;
+    bal_chunk_fn *fn;
     void *ctx;
 } bal_wide_job;
 
-/* Read elements [at, at + n) of all sources and give them to fn, block by
- * block, in their order. to: where the result goes; it need not be aligned. at
+/* Read elements [at, at + n) of all sources and give them to fn, chunk by
+ * chunk, in their order. to: where the result goes; it need not be aligned. at
  * is a multiple of 8. Uses up to 4 MiB of its own, whichever thread calls. */
 BAL_CHECK int bal_wide_run(const bal_wide_job *job, uint64_t at, uint64_t n,
                            void *to, bal_error *err);

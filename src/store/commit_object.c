@@ -12,6 +12,7 @@
 #include "core/str.h"
 #include "merge/merge.h"
 #include "store/manifest.h"
+#include "store/verified.h"
 
 struct bal_commit {
     bal_commit_info info;
@@ -168,6 +169,19 @@ static int show_recipe(char **out, const json_t *recipe, bal_error *err)
 
 /* ---- the objects -------------------------------------------------------- */
 
+/* What both texts of a commit end with. */
+static void last_members(bal_json *json, const bal_commit_info *info)
+{
+    bal_json_key(json, "metadata");
+    bal_json_raw(json, info->metadata);
+    bal_json_key(json, "int_id");
+    bal_json_u64(json, bal_id_serving(&info->id));
+    if (info->recipe) {
+        bal_json_key(json, "recipe");
+        bal_json_raw(json, info->recipe);
+    }
+}
+
 static int write_json(bal_commit *self, bal_error *err)
 {
     const bal_commit_info *info = &self->info;
@@ -187,14 +201,7 @@ static int write_json(bal_commit *self, bal_error *err)
     text_member(&json, "author", info->author);
     text_member(&json, "created_at", at);
     text_member(&json, "base_model", info->base_model);
-    bal_json_key(&json, "metadata");
-    bal_json_raw(&json, info->metadata);
-    bal_json_key(&json, "int_id");
-    bal_json_u64(&json, bal_id_serving(&info->id));
-    if (info->recipe) {
-        bal_json_key(&json, "recipe");
-        bal_json_raw(&json, info->recipe);
-    }
+    last_members(&json, info);
     bal_json_close(&json);
     int rc = bal_json_end(&json, err);
     if (rc)
@@ -218,14 +225,7 @@ static int write_provenance(bal_commit *self, bal_error *err)
     text_member(&json, "kind", info->kind);
     text_member(&json, "base_model", info->base_model);
     text_member(&json, "message", info->message);
-    bal_json_key(&json, "metadata");
-    bal_json_raw(&json, info->metadata);
-    bal_json_key(&json, "int_id");
-    bal_json_u64(&json, bal_id_serving(&info->id));
-    if (info->recipe) {
-        bal_json_key(&json, "recipe");
-        bal_json_raw(&json, info->recipe);
-    }
+    last_members(&json, info);
     bal_json_close(&json);
     int rc = bal_json_end(&json, err);
     if (!rc)
@@ -240,8 +240,7 @@ static int write_provenance(bal_commit *self, bal_error *err)
 static int load_recipe(bal_commit *self, bal_tenant *tenant, bal_error *err)
 {
     BAL_LOCAL(bal_buf) body = { 0 };
-    int rc = bal_graph_manifest(tenant->store->graph, tenant->number,
-                                &self->info.manifest, &body, err);
+    int rc = bal_manifest_get(NULL, &body, tenant, &self->info.manifest, err);
     if (rc)
         return rc;
     BAL_OWN(json_t) recipe = NULL;
@@ -278,12 +277,13 @@ static int fill(bal_commit *self, const bal_tenant *tenant,
 int bal_commit_of_row(bal_commit **out, bal_tenant *tenant,
                       const bal_commit_row *row, bal_error *err)
 {
-    bal_commit *made = calloc(1, sizeof(*made));
-    if (!made)
+    BAL_OWN(bal_commit) self = calloc(1, sizeof(*self));
+    if (!self)
         return bal_fail_memory(err, "commit");
-    BAL_OWN(bal_commit) self = made;
 
-    int rc = fill(self, tenant, row, err);
+    int rc = bal_commit_verify(tenant, row, err);
+    if (!rc)
+        rc = fill(self, tenant, row, err);
     if (!rc && !strcmp(row->kind, bal_kind_name(BAL_KIND_VIEW)))
         rc = load_recipe(self, tenant, err);
     if (!rc)

@@ -4,7 +4,8 @@
 
 #include "store/store.h"
 
-/* The commit of a row; a view's recipe is read from its manifest. */
+/* The commit of a row, if it gives its id; a view's recipe is read from its
+ * manifest. ECORRUPT. */
 BAL_CHECK int bal_commit_of_row(bal_commit **out, bal_tenant *tenant,
                                 const bal_commit_row *row, bal_error *err);
 /* The id that covers everything in row but id, parent and kind: tenant,

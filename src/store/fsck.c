@@ -18,6 +18,27 @@ int bal_fsck_tell(bal_fsck_run *self, const bal_problem *problem,
     return 0;
 }
 
+int bal_fsck_tell_id(bal_fsck_run *self, const bal_id *id,
+                     const bal_problem *problem, bal_error *err)
+{
+    char what[160], hex[BAL_ID_HEX + 1];
+    bal_problem named = *problem;
+
+    bal_id_hex(hex, id);
+    snprintf(what, sizeof(what), "%s:%s", self->tenant->name, hex);
+    named.what = what;
+    return bal_fsck_tell(self, &named, err);
+}
+
+int bal_fsck_unreadable(bal_fsck_run *self, int rc, bal_error *err)
+{
+    bal_error why = *err;
+    const char *what = self->tenant ? self->tenant->name : "database";
+    bal_problem problem = { "unreadable-row", what, why.text, false };
+
+    return rc == BAL_ECORRUPT ? bal_fsck_tell(self, &problem, err) : rc;
+}
+
 static int check_tenant(bal_fsck_run *self, bal_error *err)
 {
     int rc = bal_fsck_facts(self, err);
@@ -40,28 +61,21 @@ static int check_named(void *ctx, const char *name, bal_error *err)
     return rc;
 }
 
-/* Names first, for a connection runs one query at a time. */
-typedef struct names {
-    bal_buf text; /* one behind the other, NUL between */
-} names;
-
 static int add_name(void *ctx, const char *name, bal_error *err)
 {
-    names *self = ctx;
-
-    return bal_buf_append(&self->text, name, strlen(name) + 1, err);
+    return bal_buf_append(ctx, name, strlen(name) + 1, err);
 }
 
+/* Names first, for the connection is held as long as it gives rows, and
+ * checking a tenant takes long. */
 static int check_all(bal_fsck_run *self, bal_error *err)
 {
-    names found = { { 0 } };
-    int rc = bal_graph_tenants(self->store->graph, add_name, &found, err);
-    const char *end = found.text.data + found.text.len;
+    BAL_LOCAL(bal_buf) names = { 0 }; /* one behind the other, NUL between */
+    int rc = bal_graph_tenants(self->store->graph, add_name, &names, err);
 
-    for (const char *name = found.text.data; name < end && !rc;
-         name += strlen(name) + 1)
-        rc = check_named(self, name, err);
-    bal_buf_done(&found.text);
+    for (size_t at = 0; at < names.len && !rc;
+         at += strlen(names.data + at) + 1)
+        rc = check_named(self, names.data + at, err);
     return rc;
 }
 
@@ -102,6 +116,7 @@ int bal_fsck(bal_store *store, bal_tenant *tenant,
                         "healing blocks from a folder is not in this version");
     memset(report, 0, sizeof(*report));
     int rc = bal_store_recover(store, err);
+    rc = bal_fsck_unreadable(&self, rc, err);
     if (rc)
         return rc;
     rc = bal_store_lock(&lock, store,

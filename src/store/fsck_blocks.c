@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/hash.h"
+#include "core/room.h"
 #include "core/str.h"
 #include "store/fsck.h"
 
@@ -35,20 +36,17 @@ static int add_row(void *ctx, const bal_block_row *row, bal_error *err)
 {
     inventory *self = ctx;
 
-    if (self->count == self->room) {
-        size_t room = self->room ? 2 * self->room : 256;
-        listed *blocks = realloc(self->blocks, room * sizeof(*blocks));
-        if (!blocks)
-            return bal_fail_memory(err, "blocks");
-        self->blocks = blocks;
-        self->room = room;
-    }
+    listed *blocks = bal_room_for_one(self->blocks, self->count, &self->room,
+                                      sizeof(*blocks));
+    if (!blocks)
+        return bal_fail_memory(err, "blocks");
+    self->blocks = blocks;
     memset(&self->blocks[self->count], 0, sizeof(*self->blocks));
     self->blocks[self->count++].row = *row;
     return 0;
 }
 
-/* After the last row, for the map keeps pointers into the array. */
+/* After the last row, for the map keeps pointers into the array of rows. */
 static int index_rows(inventory *self, bal_error *err)
 {
     for (size_t i = 0; i < self->count; i++) {
@@ -62,21 +60,23 @@ static int index_rows(inventory *self, bal_error *err)
     return 0;
 }
 
-static int tell(inventory *self, const char *kind, const char *name,
+static int tell(inventory *self, const char *kind, const bal_id *id,
                 const char *detail, bal_error *err)
 {
-    bal_problem problem = { kind, name, detail, false };
+    bal_problem problem = { kind, NULL, detail, false };
 
-    return bal_fsck_tell(self->run, &problem, err);
+    return bal_fsck_tell_id(self->run, id, &problem, err);
 }
 
 static int see_name(void *ctx, const bal_id *id, const char *name,
                     uint64_t size, bal_error *err)
 {
     inventory *self = ctx;
+    bal_problem stray = { "stray-file", name, "not the name of a block",
+                          false };
 
     if (!id)
-        return tell(self, "stray-file", name, "not the name of a block", err);
+        return bal_fsck_tell(self->run, &stray, err);
     size_t at = bal_map_find(&self->by_id, id, sizeof(*id));
     if (at == BAL_NONE)
         return bal_buf_append(&self->orphans, id, sizeof(*id), err);
@@ -111,42 +111,39 @@ static int verify_one(size_t i, void *ctx, bal_error *err)
 
 static int tell_block(inventory *self, const listed *block, bal_error *err)
 {
-    char name[160], hex[BAL_ID_HEX + 1];
+    const bal_id *id = &block->row.id;
     const char *detail =
         block->detail[0] ? block->detail : "header and row disagree";
 
-    bal_id_hex(hex, &block->row.id);
-    snprintf(name, sizeof(name), "%s:%s", self->run->tenant->name, hex);
     self->run->report->blocks++;
     self->run->report->bytes += block->row.stored;
     if (!block->seen)
-        return tell(self, "missing-block", name, "its bytes are not there",
-                    err);
+        return tell(self, "missing-block", id, "its bytes are not there", err);
     if (block->size != block->row.stored)
-        return tell(self, "wrong-size", name,
+        return tell(self, "wrong-size", id,
                     "its bytes are not as many as were stored", err);
     if (block->rc)
-        return tell(self, "corrupt-block", name, detail, err);
+        return tell(self, "corrupt-block", id, detail, err);
     return 0;
 }
 
+/* Removed with --repair, unless anything else is wrong: then what lost the row
+ * may have lost more, and the bytes are what there is to mend it from. */
 static int tell_orphans(inventory *self, bal_error *err)
 {
-    bool repair = self->run->flags & BAL_FSCK_REPAIR;
+    bool asked = self->run->flags & BAL_FSCK_REPAIR;
+    bool repair = asked && !self->run->report->problems;
+    const char *detail = asked ? "no row names it; kept while more is wrong"
+                               : "no row names it; `fsck --repair` removes it";
     const char *tenant = self->run->tenant->name;
 
     for (size_t at = 0; at < self->orphans.len; at += sizeof(bal_id)) {
-        char name[160], hex[BAL_ID_HEX + 1];
         bal_id id;
         uint64_t freed;
         memcpy(&id, self->orphans.data + at, sizeof(id));
-        bal_id_hex(hex, &id);
-        snprintf(name, sizeof(name), "%s:%s", tenant, hex);
-        int rc = repair
-                     ? bal_blocks_remove(self->run->store->blocks, tenant, &id,
-                                         &freed, err)
-                     : tell(self, "orphan-block", name,
-                            "no row names it; `fsck --repair` removes it", err);
+        int rc = repair ? bal_blocks_remove(self->run->store->blocks, tenant,
+                                            &id, &freed, err)
+                        : tell(self, "orphan-block", &id, detail, err);
         if (rc)
             return rc;
     }
@@ -164,8 +161,9 @@ int bal_fsck_blocks(bal_fsck_run *run, bal_error *err)
     if (tenant->number)
         rc =
             bal_graph_blocks(store->graph, tenant->number, add_row, &self, err);
-    if (!rc)
-        rc = index_rows(&self, err);
+    if (rc)
+        return bal_fsck_unreadable(run, rc, err);
+    rc = index_rows(&self, err);
     if (!rc)
         rc = bal_blocks_each(store->blocks, tenant->name, see_name, &self, err);
     if (rc)

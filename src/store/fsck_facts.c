@@ -41,21 +41,13 @@ static bal_id id_at(const id_list *self, size_t i)
     return id;
 }
 
-static int by_id(const void *a, const void *b)
-{
-    return memcmp(a, b, sizeof(bal_id));
-}
-
 /* Tell a problem of one object. */
 static int tell(bal_fsck_run *self, const char *kind, const bal_id *id,
                 const char *detail, bal_error *err)
 {
-    char what[160], hex[BAL_ID_HEX + 1];
+    bal_problem problem = { kind, NULL, detail, false };
 
-    bal_id_hex(hex, id);
-    snprintf(what, sizeof(what), "%s:%s", self->tenant->name, hex);
-    bal_problem problem = { kind, what, detail, false };
-    return bal_fsck_tell(self, &problem, err);
+    return bal_fsck_tell_id(self, id, &problem, err);
 }
 
 /* ---- commits ------------------------------------------------------------ */
@@ -77,21 +69,8 @@ static int check_commit(void *ctx, const bal_commit_row *row, bal_error *err)
 
 /* ---- manifests ---------------------------------------------------------- */
 
-/* The block ids that a leaf's text names, sorted, each once. */
-static void sort_ids(bal_id *ids, size_t *count)
-{
-    size_t kept = 0;
-
-    qsort(ids, *count, sizeof(*ids), by_id);
-    for (size_t i = 0; i < *count; i++) {
-        if (!kept || by_id(&ids[kept - 1], &ids[i]))
-            ids[kept++] = ids[i];
-    }
-    *count = kept;
-}
-
-static int check_leaf(bal_fsck_run *self, const bal_id *id, bal_bytes text,
-                      bal_error *err)
+static int check_leaf(bal_fsck_run *self, const bal_id *id, const char *kind,
+                      bal_bytes text, bal_error *err)
 {
     BAL_LOCAL(bal_leaf) leaf = { 0 };
     BAL_LOCAL(id_list) uses = { { 0 } };
@@ -102,12 +81,13 @@ static int check_leaf(bal_fsck_run *self, const bal_id *id, bal_bytes text,
         return bal_fail_memory(err, "manifest");
     if (rc)
         return tell(self, "bad-manifest", id, why.text, err);
+    if (strcmp(kind, bal_kind_name(leaf.kind)))
+        return tell(self, "wrong-kind", id, "its row says another kind", err);
     rc = bal_graph_uses(self->store->graph, self->tenant->number, id, add_id,
                         &uses, err);
     if (rc)
         return rc;
-    size_t count = leaf.id_count;
-    sort_ids(leaf.ids, &count);
+    size_t count = bal_ids_unique(leaf.ids, leaf.id_count);
     if (count == id_count(&uses) &&
         (!count || !memcmp(leaf.ids, uses.bytes.data, uses.bytes.len)))
         return 0;
@@ -150,9 +130,8 @@ static int check_view(bal_fsck_run *self, const bal_id *id, bal_bytes text,
         bal_id_hex(hex, &recipe->inputs[i].commit);
         snprintf(detail, sizeof(detail), "its input %s:%.12s is no more",
                  recipe->inputs[i].tenant, hex);
-        bal_id_hex(hex, id);
-        bal_problem problem = { "broken-view", hex, detail, true };
-        rc = bal_fsck_tell(self, &problem, err);
+        bal_problem problem = { "broken-view", NULL, detail, true };
+        rc = bal_fsck_tell_id(self, id, &problem, err);
         if (rc)
             return rc;
     }
@@ -161,10 +140,11 @@ static int check_view(bal_fsck_run *self, const bal_id *id, bal_bytes text,
 
 static int check_manifest(bal_fsck_run *self, const bal_id *id, bal_error *err)
 {
+    BAL_LOCAL(bal_buf) kind = { 0 };
     BAL_LOCAL(bal_buf) body = { 0 };
     bal_id computed;
     int rc = bal_graph_manifest(self->store->graph, self->tenant->number, id,
-                                &body, err);
+                                &kind, &body, err);
     if (rc)
         return rc;
 
@@ -173,11 +153,9 @@ static int check_manifest(bal_fsck_run *self, const bal_id *id, bal_error *err)
         return tell(self, "wrong-manifest-id", id, "its text gives another id",
                     err);
     bal_bytes text = { body.data, body.len };
-    static const char view[] = "\"kind\":\"view\"";
-    if (memmem(body.data, body.len, view, sizeof(view) - 1) &&
-        !memmem(body.data, body.len, "\"entries\":[", 11))
+    if (!strcmp(bal_buf_string(&kind), bal_kind_name(BAL_KIND_VIEW)))
         return check_view(self, id, text, err);
-    return check_leaf(self, id, text, err);
+    return check_leaf(self, id, bal_buf_string(&kind), text, err);
 }
 
 int bal_fsck_facts(bal_fsck_run *self, bal_error *err)
@@ -190,11 +168,15 @@ int bal_fsck_facts(bal_fsck_run *self, bal_error *err)
     if (!tenant)
         return 0;
     rc = bal_graph_commits(graph, tenant, check_commit, self, err);
-    if (!rc)
-        rc = bal_graph_manifests(graph, tenant, add_id, &manifests, err);
+    rc = bal_fsck_unreadable(self, rc, err);
+    if (rc)
+        return rc;
+    rc = bal_graph_manifests(graph, tenant, add_id, &manifests, err);
+    rc = bal_fsck_unreadable(self, rc, err);
     for (size_t i = 0; i < id_count(&manifests) && !rc; i++) {
         bal_id id = id_at(&manifests, i);
         rc = check_manifest(self, &id, err);
+        rc = bal_fsck_unreadable(self, rc, err);
     }
     return rc;
 }

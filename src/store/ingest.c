@@ -139,17 +139,12 @@ static int fill_leaf(bal_leaf *leaf, const bal_model *model,
     return 0;
 }
 
-static int by_id(const void *a, const void *b)
-{
-    return memcmp(a, b, sizeof(bal_id));
-}
-
 static int by_row_id(const void *a, const void *b)
 {
     const bal_block_row *left = a;
     const bal_block_row *right = b;
 
-    return memcmp(&left->id, &right->id, sizeof(bal_id));
+    return bal_id_compare(&left->id, &right->id);
 }
 
 /* The distinct ids, and the distinct new rows. */
@@ -167,12 +162,8 @@ static int collect(bal_ingest *out, const put_slot *slots, size_t count,
         if (slots[i].fresh)
             out->rows[rows++] = slots[i].row;
     }
-    qsort(out->ids, count, sizeof(*out->ids), by_id);
+    out->id_count = bal_ids_unique(out->ids, count);
     qsort(out->rows, rows, sizeof(*out->rows), by_row_id);
-    for (size_t i = 0; i < count; i++) {
-        if (!out->id_count || by_id(&out->ids[out->id_count - 1], &out->ids[i]))
-            out->ids[out->id_count++] = out->ids[i];
-    }
     for (size_t i = 0; i < rows; i++) {
         if (out->row_count &&
             !by_row_id(&out->rows[out->row_count - 1], &out->rows[i]))

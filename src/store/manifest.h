@@ -32,6 +32,14 @@ typedef struct bal_leaf {
     bal_arena arena;
 } bal_leaf;
 
+/* The words of parts and forms, as they stand in a manifest. */
+enum {
+    BAL_PARTS = BAL_PART_HEADER + 1,
+    BAL_FORMS = BAL_FORM_REMOVED + 1,
+};
+extern const char *const bal_part_words[BAL_PARTS];
+extern const char *const bal_form_words[BAL_FORMS];
+
 /* The canonical text of a leaf. */
 BAL_CHECK int bal_leaf_write(bal_buf *to, const bal_leaf *leaf, bal_error *err);
 /* And back: ECORRUPT where it is not what bal_leaf_write writes. */

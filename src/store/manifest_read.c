@@ -3,9 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "blocks/blocks.h"
 #include "core/arith.h"
 #include "core/error.h"
 #include "core/json.h"
+#include "core/room.h"
 #include "core/str.h"
 #include "kernel/dtype.h"
 #include "store/manifest.h"
@@ -13,7 +15,7 @@
 typedef struct reader {
     bal_scan scan;
     bal_leaf *leaf;
-    size_t entry_room, id_room;
+    size_t entry_room, place_room, id_room;
     /* of the entry being read */
     bal_tensor entry;
     bal_place place;
@@ -34,9 +36,12 @@ static int bad(const reader *self, const char *what, bal_error *err)
                     self->scan.at);
 }
 
-/* Read an object whose members are rows; anything else is corrupt. */
+/* Read an object whose members are rows, each at most once and in their order,
+ * which is that of the canonical text: what one member was checked against, no
+ * later one may change. Anything else is corrupt. */
 static int read_members(reader *self, const member_row *rows, bal_error *err)
 {
+    const member_row *row = rows;
     int rc = bal_scan_open(&self->scan, '{', err);
     bool more;
 
@@ -49,12 +54,12 @@ static int read_members(reader *self, const member_row *rows, bal_error *err)
         rc = bal_scan_key(&self->scan, &key, &len, err);
         if (rc)
             return rc;
-        const member_row *row = rows;
         while (row->key && strcmp(row->key, key))
             row++;
         if (!row->key)
-            return bad(self, "an unknown member", err);
+            return bad(self, "an unknown member, or one out of order", err);
         rc = row->read(self, err);
+        row++;
     }
     return rc;
 }
@@ -96,14 +101,11 @@ static int add_id(reader *self, bal_error *err)
 {
     bal_leaf *leaf = self->leaf;
 
-    if (leaf->id_count == self->id_room) {
-        size_t room = self->id_room ? 2 * self->id_room : 64;
-        bal_id *ids = realloc(leaf->ids, room * sizeof(*ids));
-        if (!ids)
-            return bal_fail_memory(err, "manifest");
-        leaf->ids = ids;
-        self->id_room = room;
-    }
+    bal_id *ids = bal_room_for_one(leaf->ids, leaf->id_count, &self->id_room,
+                                   sizeof(*ids));
+    if (!ids)
+        return bal_fail_memory(err, "manifest");
+    leaf->ids = ids;
     int rc = read_id(self, &leaf->ids[leaf->id_count], err);
     if (rc)
         return rc;
@@ -214,10 +216,8 @@ static int read_choice(reader *self, const char *const *words, size_t count,
 
 static int read_form(reader *self, bal_error *err)
 {
-    static const char *const words[] = { "whole", "difference", "residual",
-                                         "same", "removed" };
     size_t form = 0;
-    int rc = read_choice(self, words, 5, &form, err);
+    int rc = read_choice(self, bal_form_words, BAL_FORMS, &form, err);
 
     self->entry.form = (bal_form)form;
     return rc;
@@ -225,9 +225,8 @@ static int read_form(reader *self, bal_error *err)
 
 static int read_part(reader *self, bal_error *err)
 {
-    static const char *const words[] = { "tensor", "file", "header" };
     size_t part = 0;
-    int rc = read_choice(self, words, 3, &part, err);
+    int rc = read_choice(self, bal_part_words, BAL_PARTS, &part, err);
 
     self->entry.part = (bal_part)part;
     return rc;
@@ -301,18 +300,16 @@ static int keep_entry(reader *self, bal_error *err)
 {
     bal_leaf *leaf = self->leaf;
 
-    if (leaf->count == self->entry_room) {
-        size_t room = self->entry_room ? 2 * self->entry_room : 64;
-        bal_tensor *entries = realloc(leaf->entries, room * sizeof(*entries));
-        if (!entries)
-            return bal_fail_memory(err, "manifest");
-        leaf->entries = entries;
-        bal_place *places = realloc(leaf->places, room * sizeof(*places));
-        if (!places)
-            return bal_fail_memory(err, "manifest");
-        leaf->places = places;
-        self->entry_room = room;
-    }
+    bal_tensor *entries = bal_room_for_one(leaf->entries, leaf->count,
+                                           &self->entry_room, sizeof(*entries));
+    if (!entries)
+        return bal_fail_memory(err, "manifest");
+    leaf->entries = entries;
+    bal_place *places = bal_room_for_one(leaf->places, leaf->count,
+                                         &self->place_room, sizeof(*places));
+    if (!places)
+        return bal_fail_memory(err, "manifest");
+    leaf->places = places;
     size_t bytes = self->entry.rank * sizeof(*self->shape);
     uint64_t *shape = bal_arena_alloc(&leaf->arena, bytes + 1);
     if (!shape)
@@ -363,14 +360,24 @@ static int read_base_model(reader *self, bal_error *err)
 
 static int read_block_size(reader *self, bal_error *err)
 {
-    return bal_scan_u64(&self->scan, &self->leaf->block_size, err);
+    uint64_t *size = &self->leaf->block_size;
+    int rc = bal_scan_u64(&self->scan, size, err);
+    if (rc)
+        return rc;
+    return *size && *size <= BAL_BLOCK_LONGEST
+               ? 0
+               : bad(self, "a block size that cannot be", err);
 }
 
 static int read_kind(reader *self, bal_error *err)
 {
-    static const char *const words[] = { "weights", "adapter", "delta" };
+    static const char *const words[] = {
+        [BAL_KIND_WEIGHTS] = "weights",
+        [BAL_KIND_ADAPTER] = "adapter",
+        [BAL_KIND_DELTA] = "delta",
+    };
     size_t kind = 0;
-    int rc = read_choice(self, words, 3, &kind, err);
+    int rc = read_choice(self, words, BAL_KIND_VIEW, &kind, err);
 
     self->leaf->kind = (bal_kind)kind;
     return rc;
@@ -396,6 +403,26 @@ static const member_row leaf_rows[] = {
     { NULL, NULL },
 };
 
+/* The version, which stands last, is looked at first: a newer manifest may have
+ * members that this program does not know, and is not corrupt for that. */
+static int check_version(bal_bytes text, bal_error *err)
+{
+    static const char key[] = "\"version\":";
+    const char *data = text.data;
+    size_t at = text.len ? text.len - 1 : 0;
+
+    while (at && data[at - 1] >= '0' && data[at - 1] <= '9')
+        at--;
+    size_t len = sizeof(key) - 1;
+    size_t digits = text.len ? text.len - 1 - at : 0;
+    if (at < len || !digits || memcmp(data + at - len, key, len) ||
+        (digits == 1 && data[at] == '1'))
+        return 0;
+    return bal_fail(err, BAL_EUNSUPPORTED,
+                    "manifest of version %.*s, this program reads 1",
+                    (int)bal_min(digits, 20), data + at);
+}
+
 int bal_leaf_read(bal_leaf *out, bal_bytes text, bal_error *err)
 {
     reader self = { .leaf = out };
@@ -404,17 +431,16 @@ int bal_leaf_read(bal_leaf *out, bal_bytes text, bal_error *err)
     self.scan.len = text.len;
     self.scan.arena = &out->arena;
     self.scan.what = "manifest";
-    int rc = read_members(&self, leaf_rows, err);
+    int rc = check_version(text, err);
+    if (rc)
+        return rc;
+    rc = read_members(&self, leaf_rows, err);
     if (rc)
         return rc;
     rc = bal_scan_end(&self.scan, err);
     if (rc)
         return rc;
-    if (self.version != 1)
-        return bal_fail(err, BAL_EUNSUPPORTED,
-                        "manifest of version %llu, this program reads 1",
-                        (unsigned long long)self.version);
-    return 0;
+    return self.version == 1 ? 0 : bad(&self, "no version", err);
 }
 
 void bal_leaf_done(bal_leaf *self)

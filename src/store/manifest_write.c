@@ -7,14 +7,13 @@
 #include "kernel/dtype.h"
 #include "store/manifest.h"
 
-/* The words of parts and forms, as they stand in a manifest. */
-static const char *const part_words[] = {
+const char *const bal_part_words[BAL_PARTS] = {
     [BAL_PART_TENSOR] = "tensor",
     [BAL_PART_FILE] = "file",
     [BAL_PART_HEADER] = "header",
 };
 
-static const char *const form_words[] = {
+const char *const bal_form_words[BAL_FORMS] = {
     [BAL_FORM_WHOLE] = "whole",       [BAL_FORM_DIFFERENCE] = "difference",
     [BAL_FORM_RESIDUAL] = "residual", [BAL_FORM_SAME] = "same",
     [BAL_FORM_REMOVED] = "removed",
@@ -86,11 +85,11 @@ static void write_entry(bal_json *json, const bal_leaf *leaf, size_t i)
     if (place->count && !place->shared)
         blocks_member(json, &leaf->ids[place->first], place->count);
     text_member(json, "dtype", bal_dtype_name(entry->dtype));
-    text_member(json, "form", form_words[entry->form]);
+    text_member(json, "form", bal_form_words[entry->form]);
     text_member(json, "name", entry->name);
     if (entry->of != entry->dtype)
         text_member(json, "of", bal_dtype_name(entry->of));
-    text_member(json, "part", part_words[entry->part]);
+    text_member(json, "part", bal_part_words[entry->part]);
     shape_member(json, entry);
     id_member(json, "tuned", entry->tuned);
     bal_json_close(json);

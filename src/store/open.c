@@ -109,7 +109,7 @@ static int make(bal_store *self, const bal_store_options *options,
 static int absent(const char *root, bal_error *err)
 {
     return bal_hint(err, bal_fail(err, BAL_ENOTFOUND, "no store at '%s'", root),
-                    "a command that writes makes one, so does `ballast init`");
+                    "'ballast init' makes one, as does a command that writes");
 }
 
 static int find(bal_store *self, const char *locator, bal_error *err)
@@ -147,10 +147,9 @@ static int find_or_make(bal_store *self, const bal_store_options *options,
 int bal_store_open(bal_store **out, const bal_store_options *options,
                    bal_error *err)
 {
-    bal_store *made = calloc(1, sizeof(*made));
-    if (!made)
+    BAL_OWN(bal_store) self = calloc(1, sizeof(*self));
+    if (!self)
         return bal_fail_memory(err, options->root);
-    BAL_OWN(bal_store) self = made;
 
     self->work = options->work;
     self->wait = options->wait > 0 ? options->wait : 30;

@@ -7,6 +7,7 @@
 #include "core/arith.h"
 #include "core/error.h"
 #include "core/hash.h"
+#include "core/room.h"
 #include "kernel/dtype.h"
 
 #define WIDTHS 5 /* 0, 1, 2, 4, 8 bytes */
@@ -48,14 +49,11 @@ static size_t width_class(const bal_tensor *entry)
 
 static int add_run(bal_pack *pack, const bal_run *run, bal_error *err)
 {
-    if (pack->run_count == pack->run_room) {
-        size_t room = pack->run_room ? 2 * pack->run_room : 64;
-        bal_run *runs = realloc(pack->runs, room * sizeof(*runs));
-        if (!runs)
-            return bal_fail_memory(err, "plan of blocks");
-        pack->runs = runs;
-        pack->run_room = room;
-    }
+    bal_run *runs = bal_room_for_one(pack->runs, pack->run_count,
+                                     &pack->run_room, sizeof(*runs));
+    if (!runs)
+        return bal_fail_memory(err, "plan of blocks");
+    pack->runs = runs;
     pack->runs[pack->run_count++] = *run;
     return 0;
 }
@@ -63,14 +61,11 @@ static int add_run(bal_pack *pack, const bal_run *run, bal_error *err)
 static int add_block(bal_pack *pack, const bal_pack_block *block,
                      bal_error *err)
 {
-    if (pack->block_count == pack->block_room) {
-        size_t room = pack->block_room ? 2 * pack->block_room : 64;
-        bal_pack_block *blocks = realloc(pack->blocks, room * sizeof(*blocks));
-        if (!blocks)
-            return bal_fail_memory(err, "plan of blocks");
-        pack->blocks = blocks;
-        pack->block_room = room;
-    }
+    bal_pack_block *blocks = bal_room_for_one(
+        pack->blocks, pack->block_count, &pack->block_room, sizeof(*blocks));
+    if (!blocks)
+        return bal_fail_memory(err, "plan of blocks");
+    pack->blocks = blocks;
     pack->blocks[pack->block_count++] = *block;
     return 0;
 }
@@ -156,14 +151,11 @@ static int share_entry(planner *self, const bal_tensor *entry, size_t i,
         if (rc)
             return rc;
     }
-    if (open->count == open->room) {
-        size_t room = open->room ? 2 * open->room : 64;
-        open_run *runs = realloc(open->runs, room * sizeof(*runs));
-        if (!runs)
-            return bal_fail_memory(err, "plan of blocks");
-        open->runs = runs;
-        open->room = room;
-    }
+    open_run *runs =
+        bal_room_for_one(open->runs, open->count, &open->room, sizeof(*runs));
+    if (!runs)
+        return bal_fail_memory(err, "plan of blocks");
+    open->runs = runs;
     open->runs[open->count++] =
         (open_run){ { i, 0, entry->size }, name_rank(entry->name) };
     open->size += entry->size;

@@ -16,6 +16,7 @@
 #include "store/commit_object.h"
 
 #define METADATA_MAX ((size_t)1 << 20)
+#define MAIN         "main"
 
 /* What a transaction works on. */
 typedef struct publishing {
@@ -54,16 +55,28 @@ static int metadata_text(bal_buf *to, const char *metadata, bal_error *err)
     return bal_json_end(&out, err);
 }
 
+/* An id covers JSON, which can hold nothing else. NULL is fine. */
+static int check_text(const char *what, const char *text, bal_error *err)
+{
+    if (!text || bal_utf8_valid(text, strlen(text)))
+        return 0;
+    return bal_fail(err, BAL_EINVAL, "the %s is not UTF-8", what);
+}
+
 int bal_draft_check(const bal_draft *draft, bal_error *err)
 {
-    const char *ref = draft->ref ? draft->ref : "main";
+    const char *ref = draft->ref ? draft->ref : MAIN;
     BAL_LOCAL(bal_buf) metadata = { 0 };
 
     if (!draft->message || !draft->message[0])
         return bal_fail(err, BAL_EINVAL, "a commit needs a message");
-    if (!bal_utf8_valid(draft->message, strlen(draft->message)))
-        return bal_fail(err, BAL_EINVAL, "the message is not UTF-8");
-    int rc = bal_ref_check(ref, err);
+    int rc = check_text("message", draft->message, err);
+    if (!rc)
+        rc = check_text("author", draft->author, err);
+    if (!rc)
+        rc = check_text("base model", draft->base_model, err);
+    if (!rc)
+        rc = bal_ref_check(ref, err);
     if (rc)
         return rc;
     return metadata_text(&metadata, draft->metadata, err);
@@ -96,6 +109,19 @@ static const char *default_author(char room[64])
 
 /* ---- the transaction ---------------------------------------------------- */
 
+/* wanted NULL: any. */
+static int check_head(const publishing *self, const bal_id *wanted,
+                      bal_error *err)
+{
+    char hex[BAL_ID_HEX + 1] = "nothing";
+
+    if (!wanted || (self->has_head && bal_id_equal(wanted, &self->head)))
+        return 0;
+    if (self->has_head)
+        bal_id_hex(hex, &self->head);
+    return bal_fail(err, BAL_ECONFLICT, "ref '%s' is at %.12s", self->ref, hex);
+}
+
 static int find_head(publishing *self, bal_error *err)
 {
     const bal_draft *draft = self->draft;
@@ -104,21 +130,10 @@ static int find_head(publishing *self, bal_error *err)
     if (rc)
         return rc;
 
-    const bal_id *wanted[] = { draft->parent, draft->expect };
-    for (size_t i = 0; i < 2; i++) {
-        char hex[BAL_ID_HEX + 1] = "nothing";
-        if (!wanted[i])
-            continue;
-        if (self->has_head && bal_id_equal(wanted[i], &self->head))
-            continue;
-        if (!self->has_head && wanted[i] == draft->parent)
-            continue; /* a new ref may start anywhere */
-        if (self->has_head)
-            bal_id_hex(hex, &self->head);
-        return bal_fail(err, BAL_ECONFLICT, "ref '%s' is at %.12s", self->ref,
-                        hex);
-    }
-    return 0;
+    rc = check_head(self, draft->expect, err);
+    if (rc || !self->has_head)
+        return rc; /* a new ref may start anywhere */
+    return check_head(self, draft->parent, err);
 }
 
 /* Does the head say just what would be committed? */
@@ -239,7 +254,7 @@ int bal_publish(bal_commit **out, bal_tenant *tenant,
         .tenant = tenant,
         .publication = publication,
         .draft = draft,
-        .ref = draft->ref ? draft->ref : "main",
+        .ref = draft->ref ? draft->ref : MAIN,
         .author = draft->author ? draft->author : default_author(name),
         .metadata = bal_buf_string(&metadata),
         .report = report,

@@ -23,8 +23,8 @@ BAL_CHECK int bal_publish(bal_commit **out, bal_tenant *tenant,
                           const bal_publication *publication,
                           const bal_draft *draft, bal_commit_report *report,
                           bal_error *err);
-/* EINVAL: a draft without a message, a ref that is no name, metadata that is
- * not an object. */
+/* EINVAL: a draft without a message, texts that are not UTF-8, a ref that is no
+ * name, metadata that is not an object. */
 BAL_CHECK int bal_draft_check(const bal_draft *draft, bal_error *err);
 /* EINVAL: not a ref's name. */
 BAL_CHECK int bal_ref_check(const char *ref, bal_error *err);

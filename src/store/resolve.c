@@ -25,7 +25,7 @@ static int nothing(const walk *self, bal_error *err)
                     bal_fail(err, BAL_ENOTFOUND,
                              "no ref or commit '%s' in tenant '%s'", self->spec,
                              self->tenant->name),
-                    "`ballast refs` and `ballast log` list what there is");
+                    "'ballast refs' and 'ballast log' list what there is");
 }
 
 static int not_a_spec(const walk *self, bal_error *err)

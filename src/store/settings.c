@@ -234,6 +234,26 @@ int bal_settings_make(bal_graph *graph, const bal_store_options *options,
     return bal_tx_commit(&tx, err);
 }
 
+static int differs(const bal_store *self, bal_setting setting,
+                   const char *asked, bal_error *err)
+{
+    const char *name = rows[setting].name;
+    const char *there = self->settings[setting];
+
+    if (!there)
+        return bal_fail(err, BAL_ECONFLICT,
+                        "store '%s' has no %s, asked for '%s'", self->root,
+                        name, asked);
+    /* A URL that was given may hold a password; a recorded one does not. */
+    if (setting == BAL_SETTING_BACKEND || setting == BAL_SETTING_DB)
+        return bal_fail(err, BAL_ECONFLICT,
+                        "store '%s' has %s '%s', asked for another", self->root,
+                        name, there);
+    return bal_fail(err, BAL_ECONFLICT,
+                    "store '%s' has %s '%s', asked for '%s'", self->root, name,
+                    there, asked);
+}
+
 /* One setting that was asked for against the one that is there. */
 static int match(const bal_store *self, bal_setting setting, const char *asked,
                  bal_error *err)
@@ -242,9 +262,13 @@ static int match(const bal_store *self, bal_setting setting, const char *asked,
 
     if (!asked || (there && !strcmp(asked, there)))
         return 0;
-    return bal_fail(err, BAL_ECONFLICT,
-                    "store '%s' has %s '%s', asked for '%s'", self->root,
-                    rows[setting].name, there ? there : "", asked);
+    int rc = differs(self, setting, asked, err);
+    if (rows[setting].fixed)
+        return bal_hint(err, rc,
+                        "that stays as the store was made; --root makes "
+                        "another store elsewhere");
+    return bal_hint(err, rc, "'ballast config %s %s' changes it",
+                    rows[setting].name, asked);
 }
 
 int bal_settings_match(const bal_store *self, const bal_store_options *options,

@@ -14,15 +14,14 @@ int bal_tenant_open(bal_tenant **out, bal_store *store, const char *name,
     if (!name)
         return bal_hint(err, bal_fail(err, BAL_EINVAL, "no tenant named"),
                         "give --tenant NAME, set BALLAST_TENANT, or "
-                        "`ballast config tenant NAME`");
+                        "'ballast config tenant NAME'");
     int rc = bal_setting_check(BAL_SETTING_TENANT, name, err);
     if (rc)
         return rc;
 
-    bal_tenant *made = calloc(1, sizeof(*made));
-    if (!made)
+    BAL_OWN(bal_tenant) self = calloc(1, sizeof(*self));
+    if (!self)
         return bal_fail_memory(err, name);
-    BAL_OWN(bal_tenant) self = made;
     self->store = store;
     memcpy(self->name, name, strlen(name) + 1);
     bal_error why;

@@ -10,6 +10,7 @@
 #include "merge/merge.h"
 #include "store/leaf_model.h"
 #include "store/publish.h"
+#include "store/verified.h"
 
 /* Deeper than anybody nests views, and no danger to the stack. */
 #define DEPTH_MAX 32
@@ -25,31 +26,34 @@ typedef struct opening {
 } opening;
 
 static int open_manifest(bal_model **out, opening *self, const bal_id *manifest,
-                         const char *kind, bal_error *err);
+                         bal_error *err);
 
-/* A commit's manifest and kind. */
-typedef struct commit_facts {
-    bal_id manifest;
-    char kind[16];
-    char name[80];
-} commit_facts;
+typedef struct manifest_job {
+    const bal_tenant *tenant;
+    bal_id *out;
+} manifest_job;
 
-static int keep_facts(void *ctx, const bal_commit_row *row, bal_error *err)
+static int keep_manifest(void *ctx, const bal_commit_row *row, bal_error *err)
 {
-    commit_facts *facts = ctx;
-    char hex[BAL_ID_HEX + 1];
+    manifest_job *job = ctx;
 
-    (void)err;
-    facts->manifest = row->manifest;
-    bal_id_hex(hex, &row->id);
-    snprintf(facts->kind, sizeof(facts->kind), "%s", row->kind);
-    snprintf(facts->name, sizeof(facts->name), "%.12s", hex);
-    return 0;
+    *job->out = row->manifest;
+    return bal_commit_verify(job->tenant, row, err);
+}
+
+/* The manifest that a commit names. */
+static int find_manifest(bal_id *out, const bal_tenant *tenant,
+                         const bal_id *commit, bal_error *err)
+{
+    manifest_job job = { tenant, out };
+
+    return bal_graph_commit(tenant->store->graph, tenant->number, commit,
+                            keep_manifest, &job, err);
 }
 
 /* ---- inputs ------------------------------------------------------------- */
 
-/* The models of a recipe's inputs; freed with free_inputs. */
+/* The models of a recipe's inputs. */
 typedef struct inputs {
     bal_model **models;
     size_t count;
@@ -79,18 +83,16 @@ static int check_scope(const bal_tenant *tenant, const bal_input *input,
 static int open_input(bal_model **out, opening *self, const bal_input *input,
                       bal_error *err)
 {
-    bal_tenant *tenant = self->tenant;
-    commit_facts facts = { 0 };
+    bal_id manifest;
     bal_error why;
-    int rc = check_scope(tenant, input, err);
+    int rc = check_scope(self->tenant, input, err);
     if (rc)
         return rc;
 
     if (++self->inputs > INPUTS_MAX)
         return bal_fail(err, BAL_EUNSUPPORTED,
                         "a view that reaches more than %d inputs", INPUTS_MAX);
-    rc = bal_graph_commit(tenant->store->graph, tenant->number, &input->commit,
-                          keep_facts, &facts, &why);
+    rc = find_manifest(&manifest, self->tenant, &input->commit, &why);
     if (rc == BAL_ENOTFOUND) {
         char hex[BAL_ID_HEX + 1];
         bal_id_hex(hex, &input->commit);
@@ -100,7 +102,7 @@ static int open_input(bal_model **out, opening *self, const bal_input *input,
     }
     if (rc)
         return bal_fail(err, rc, "%s", why.text);
-    return open_manifest(out, self, &facts.manifest, facts.kind, err);
+    return open_manifest(out, self, &manifest, err);
 }
 
 static int open_inputs(inputs *out, opening *self, const bal_recipe *recipe,
@@ -144,18 +146,18 @@ static int open_view(bal_model **out, opening *self, bal_bytes text,
 }
 
 static int open_manifest(bal_model **out, opening *self, const bal_id *manifest,
-                         const char *kind, bal_error *err)
+                         bal_error *err)
 {
     bal_tenant *tenant = self->tenant;
+    BAL_LOCAL(bal_buf) kind = { 0 };
     BAL_LOCAL(bal_buf) body = { 0 };
     char hex[BAL_ID_HEX + 1];
-    int rc = bal_graph_manifest(tenant->store->graph, tenant->number, manifest,
-                                &body, err);
+    int rc = bal_manifest_get(&kind, &body, tenant, manifest, err);
     if (rc)
         return rc;
 
     bal_bytes text = { body.data, body.len };
-    if (!strcmp(kind, bal_kind_name(BAL_KIND_VIEW)))
+    if (!strcmp(bal_buf_string(&kind), bal_kind_name(BAL_KIND_VIEW)))
         return open_view(out, self, text, err);
     bal_id_hex(hex, manifest);
     hex[12] = '\0';
@@ -166,13 +168,15 @@ int bal_model_from_commit(bal_model **out, bal_tenant *tenant,
                           const bal_id *commit, bal_error *err)
 {
     opening self = { .tenant = tenant };
-    commit_facts facts = { 0 };
-    int rc = bal_graph_commit(tenant->store->graph, tenant->number, commit,
-                              keep_facts, &facts, err);
+    char hex[BAL_ID_HEX + 1];
+    bal_id manifest;
+    int rc = find_manifest(&manifest, tenant, commit, err);
     if (rc)
         return rc;
-    rc = open_manifest(out, &self, &facts.manifest, facts.kind, err);
-    return bal_within(err, rc, "commit '%s'", facts.name);
+
+    rc = open_manifest(out, &self, &manifest, err);
+    bal_id_hex(hex, commit);
+    return bal_within(err, rc, "commit '%.12s'", hex);
 }
 
 /* ---- recording ---------------------------------------------------------- */
@@ -196,13 +200,10 @@ int bal_recipe_input(bal_recipe *self, bal_tenant *tenant, const char *text,
     rc = bal_resolve(&input.commit, tenant, parsed.spec, err);
     if (rc)
         return rc;
-    commit_facts facts = { 0 };
-    rc = bal_graph_commit(tenant->store->graph, tenant->number, &input.commit,
-                          keep_facts, &facts, err);
+    rc = find_manifest(&input.manifest, tenant, &input.commit, err);
     if (rc)
         return rc;
     memcpy(input.tenant, tenant->name, sizeof(input.tenant));
-    input.manifest = facts.manifest;
     input.parameters = BAL_TAKE(parameters);
     return bal_recipe_add(self, &input, err);
 }

@@ -11,15 +11,23 @@
 #include "core/str.h"
 #include "store/store.h"
 
-int bal_store_lock(bal_lock **out, bal_store *self, enum bal_lock_mode mode,
-                   bal_error *err)
+static int take(bal_lock **out, const bal_store *self, enum bal_lock_mode mode,
+                double wait, bal_error *err)
 {
     char *path = bal_path_join(self->root, "lock");
     if (!path)
         return bal_fail_memory(err, self->root);
 
-    int rc = bal_lock_take(out, path, mode, self->wait, err);
+    int rc = bal_lock_take(out, path, mode, wait, err);
     bal_str_free(path);
+    return rc;
+}
+
+int bal_store_lock(bal_lock **out, bal_store *self, enum bal_lock_mode mode,
+                   bal_error *err)
+{
+    int rc = take(out, self, mode, self->wait, err);
+
     if (rc == BAL_EBUSY)
         return bal_fail(err, BAL_EBUSY,
                         "store '%s' is at work for another command",
@@ -27,27 +35,26 @@ int bal_store_lock(bal_lock **out, bal_store *self, enum bal_lock_mode mode,
     return rc;
 }
 
-typedef struct leftovers {
-    bal_store *store;
-} leftovers;
+/* What bal_file_replace leaves of store.json when it is killed. */
+static const char locator_temporary[] = "store.json.tmp-";
 
 static int remove_one(void *ctx, const char *session, const char *tenant,
                       const bal_id *id, bal_error *err)
 {
-    leftovers *left = ctx;
+    bal_store *store = ctx;
     uint64_t freed;
 
     (void)session;
-    return bal_blocks_remove(left->store->blocks, tenant, id, &freed, err);
+    return bal_blocks_remove(store->blocks, tenant, id, &freed, err);
 }
 
 static int remove_temporary(void *ctx, const char *name, bal_error *err)
 {
-    const leftovers *left = ctx;
+    const bal_store *store = ctx;
 
-    if (strncmp(name, "store.json.tmp-", 15) != 0)
+    if (strncmp(name, locator_temporary, sizeof(locator_temporary) - 1) != 0)
         return 0;
-    char *path = bal_path_join(left->store->root, name);
+    char *path = bal_path_join(store->root, name);
     if (!path)
         return bal_fail_memory(err, name);
     int rc = bal_remove_tree(path, err);
@@ -57,16 +64,15 @@ static int remove_temporary(void *ctx, const char *name, bal_error *err)
 
 static int clear(bal_store *self, bal_error *err)
 {
-    leftovers left = { self };
     uint64_t swept;
     int rc =
         bal_backend_sweep(bal_blocks_backend(self->blocks), &swept, 0, err);
     if (rc)
         return rc;
-    rc = bal_dir_each(self->root, remove_temporary, &left, err);
+    rc = bal_dir_each(self->root, remove_temporary, self, err);
     if (rc)
         return rc;
-    rc = bal_graph_intended(self->graph, NULL, remove_one, &left, err);
+    rc = bal_graph_intended(self->graph, NULL, remove_one, self, err);
     if (rc)
         return rc;
     return bal_graph_intended_done(self->graph, NULL, err);
@@ -74,13 +80,8 @@ static int clear(bal_store *self, bal_error *err)
 
 int bal_store_recover(bal_store *self, bal_error *err)
 {
-    char *path = bal_path_join(self->root, "lock");
-    if (!path)
-        return bal_fail_memory(err, self->root);
-
     BAL_OWN(bal_lock) lock = NULL;
-    int rc = bal_lock_take(&lock, path, BAL_LOCK_EXCLUSIVE, 0, err);
-    bal_str_free(path);
+    int rc = take(&lock, self, BAL_LOCK_EXCLUSIVE, 0, err);
     if (rc == BAL_EBUSY)
         return 0; /* somebody is at work, and will be again */
     if (rc)

@@ -45,6 +45,13 @@ static int count_temporaries(void *ctx, const char *name, bal_error *err)
     return 0;
 }
 
+static void a_device_is_not_replaced(void)
+{
+    CHECK(!mkfifo(at("fifo"), 0600));
+    CHECK_RC(BAL_EINVAL, bal_file_replace(at("fifo"), "x", 1, &check_err));
+    CHECK(bal_path_type_of(at("fifo")) == BAL_PATH_OTHER);
+}
+
 static void a_failed_replacement_leaves_nothing_behind(void)
 {
     size_t count = 0;
@@ -322,6 +329,7 @@ static void writing_names_the_file_that_failed(void)
 
 static const check_test tests[] = {
     { TEST(a_file_is_replaced_whole) },
+    { TEST(a_device_is_not_replaced) },
     { TEST(a_failed_replacement_leaves_nothing_behind) },
     { TEST(slurping_keeps_to_its_ceiling) },
     { TEST(ranges_are_read_exactly) },

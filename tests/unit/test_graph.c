@@ -160,6 +160,7 @@ static void a_manifest_brings_its_blocks(void)
 {
     int64_t tenant = 0;
     BAL_OWN(bal_graph) graph = graph_new(__func__, &tenant);
+    BAL_LOCAL(bal_buf) kind = { 0 };
     BAL_LOCAL(bal_buf) body = { 0 };
     bal_id id = id_of(0xa0, 7);
     bal_id other = id_of(0xa0, 8);
@@ -172,7 +173,8 @@ static void a_manifest_brings_its_blocks(void)
     put_manifest(graph, tenant, id, some_blocks, 3, 101);
     put_manifest(graph, tenant, id, some_blocks, 3, 999);
     put_manifest(graph, tenant, other, some_blocks, 1, 100);
-    CHECK_OK(bal_graph_manifest(graph, tenant, &id, &body, &check_err));
+    CHECK_OK(bal_graph_manifest(graph, tenant, &id, &kind, &body, &check_err));
+    CHECK(!strcmp(bal_buf_string(&kind), "weights"));
     CHECK(body.len == 7 && !memcmp(body.data, "{\"a\":1}", 7));
     CHECK_OK(bal_graph_block(graph, tenant, &some_blocks[2].id, &row, &there,
                              &check_err));
@@ -188,8 +190,8 @@ static void a_manifest_brings_its_blocks(void)
     CHECK_OK(
         bal_graph_manifests(graph, tenant, see_id, &manifests, &check_err));
     CHECK(manifests.count == 2 && same(&manifests.ids[0], &id));
-    CHECK_RC(BAL_ENOTFOUND,
-             bal_graph_manifest(graph, tenant + 1, &id, &body, &check_err));
+    CHECK_RC(BAL_ENOTFOUND, bal_graph_manifest(graph, tenant + 1, &id, NULL,
+                                               &body, &check_err));
 }
 
 static void a_manifest_of_a_block_that_is_not_there_leaves_nothing(void)

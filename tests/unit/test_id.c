@@ -4,6 +4,7 @@
 
 #include "ballast.h"
 
+#include "core/hash.h"
 #include "support/check.h"
 
 #define EMPTY "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262"
@@ -67,10 +68,22 @@ static void engines_know_a_commit_by_31_bits(void)
     }
 }
 
+static void ids_are_sorted_and_each_is_left_once(void)
+{
+    bal_id ids[] = { { { 2, 1 } }, { { 1 } }, { { 2 } }, { { 1 } }, { { 2 } } };
+
+    CHECK(bal_ids_unique(ids, 5) == 3);
+    CHECK(ids[0].bytes[0] == 1 && ids[1].bytes[0] == 2 && !ids[1].bytes[1]);
+    CHECK(ids[2].bytes[1] == 1);
+    CHECK(bal_ids_unique(ids, 0) == 0);
+    CHECK(bal_ids_unique(NULL, 0) == 0);
+}
+
 static const check_test tests[] = {
     { TEST(an_id_comes_back_as_it_was_written) },
     { TEST(anything_but_64_lower_case_digits_is_refused) },
     { TEST(engines_know_a_commit_by_31_bits) },
+    { TEST(ids_are_sorted_and_each_is_left_once) },
 };
 
 CHECK_MAIN(tests)

@@ -75,6 +75,8 @@ static void a_damaged_leaf_is_refused(void)
 {
     static const damage_row rows[] = {
         { "\"version\":1", "\"version\":2", BAL_EUNSUPPORTED },
+        { "\"kind\":\"delta\",\"revision\":null,\"version\":1",
+          "\"kind\":\"delta\",\"novel\":[1],\"version\":12", BAL_EUNSUPPORTED },
         { "\"kind\":\"delta\"", "\"kind\":\"dolta\"", BAL_ECORRUPT },
         { "[5,300]", "[5,900]", BAL_ECORRUPT },
         { "[5,300]", "[5,3]", BAL_ECORRUPT },
@@ -88,6 +90,14 @@ static void a_damaged_leaf_is_refused(void)
         { "\"name\":\"y\"", "\"nome\":\"y\"", BAL_ECORRUPT },
         { "\"name\":\"y\"", "\"name\":null", BAL_ECORRUPT },
         { "\"version\":1}", "\"version\":1}x", BAL_ECORRUPT },
+        /* What was checked with one value may not get another. */
+        { "\"version\":1}", "\"version\":1,\"block_size\":1}", BAL_ECORRUPT },
+        { "\"kind\":\"delta\"", "\"block_size\":0", BAL_ECORRUPT },
+        { "\"block_size\":4096", "\"block_size\":4096,\"block_size\":1",
+          BAL_ECORRUPT },
+        { "\"shape\":[5,300]", "\"shape\":[5,300],\"at\":[\"" A "\",0,1]",
+          BAL_ECORRUPT },
+        { "\"block_size\":4096", "\"block_size\":1073741825", BAL_ECORRUPT },
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

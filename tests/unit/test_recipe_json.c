@@ -280,25 +280,29 @@ static void recipes_are_settled_by_their_inputs(void)
     }
 }
 
-static void only_linear_merges_adapters_as_maps(void)
+static void only_sums_merge_adapters_as_maps(void)
 {
     static const double weights[] = { 1, 1 };
     BAL_OWN(bal_recipe) recipe = linear_of(weights, 2);
     BAL_OWN(bal_model) a = made_model(BAL_KIND_ADAPTER, NULL, NULL, 0);
     bal_model *models[] = { a, a };
+    BAL_OWN(bal_model) view = NULL;
     bal_method other = *recipe->method;
 
     other.info.name = "other";
+    other.share = NULL;
     recipe->method = &other;
     CHECK_RC(BAL_EUNSUPPORTED, bal_recipe_settle(recipe, models, &check_err));
     CHECK(contains(check_err.hint, "--space factors"));
+    recipe->space = BAL_SPACE_PRODUCT;
+    CHECK_RC(BAL_ECORRUPT, bal_view_open(&view, recipe, models, &check_err));
 }
 
 static const check_test tests[] = {
     { TEST(recipes_are_recorded_and_read_back) },
     { TEST(damaged_recipes_are_refused) },
     { TEST(recipes_are_settled_by_their_inputs) },
-    { TEST(only_linear_merges_adapters_as_maps) },
+    { TEST(only_sums_merge_adapters_as_maps) },
 };
 
 CHECK_MAIN(tests)

@@ -1,6 +1,6 @@
 /* Arrays that grow by doubling. */
-#ifndef MODEL_ROOM_H
-#define MODEL_ROOM_H
+#ifndef CORE_ROOM_H
+#define CORE_ROOM_H
 
 #include <stdlib.h>
 
