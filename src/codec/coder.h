@@ -5,17 +5,22 @@
 #include <zstd.h>
 
 #include "codec/codec.h"
+#include "codec/huffman.h"
 
 struct bal_coder {
     ZSTD_CCtx *packer;
     ZSTD_DCtx *unpacker;
     uint8_t *scratch;
     size_t room;
+    bal_huffman *huffman; /* made when first asked for */
 };
 
 /* At least len bytes of the coder's own, kept from call to call. NULL: no
  * memory. */
 uint8_t *bal_coder_scratch(bal_coder *self, size_t len);
+
+/* NULL: no memory. */
+bal_huffman *bal_coder_huffman(bal_coder *self);
 
 /* How zstd is set. 0 leaves what the level says. */
 typedef struct bal_tuning {
@@ -53,32 +58,23 @@ typedef enum bal_texture {
     BAL_TEXTURE_RANDOM, /* no code of single bytes would save 2 percent */
 } bal_texture;
 
-/* Of a sample of so many bytes; ANY if there are not as many. Sees runs, and
- * no other repetition. */
-bal_texture bal_texture_of(const uint8_t *data, size_t len, size_t samples);
+/* Of a sample of so many of len bytes that are step apart; ANY if there are not
+ * as many. Sees runs, and no other repetition. */
+bal_texture bal_texture_of(const uint8_t *data, size_t len, size_t step,
+                           size_t samples);
 
+/* What a coded plane may take, to be worth it. */
+size_t bal_plane_most(size_t len, const bal_effort_row *row);
 /* Append one frame of numbers' bytes, tuned by what a sample says they are;
  * *gains as in bal_frame_append. */
 BAL_CHECK int bal_plane_append(bal_coder *coder, bal_buf *to, bal_bytes from,
                                const bal_effort_row *row, bool *gains,
                                bal_error *err);
 
-/* ---- the rows ----------------------------------------------------------- */
+/* ---- the rows: one a file, listed in codec.c ---------------------------- */
 
-int bal_raw_encode(bal_coder *coder, bal_buf *to, bal_bytes from,
-                   const bal_grain *grain, bal_effort effort, bool *gains,
-                   bal_error *err);
-int bal_raw_decode(bal_coder *coder, void *to, size_t len, bal_bytes payload,
-                   const bal_grain *grain, bal_error *err);
-int bal_zstd_encode(bal_coder *coder, bal_buf *to, bal_bytes from,
-                    const bal_grain *grain, bal_effort effort, bool *gains,
-                    bal_error *err);
-int bal_zstd_decode(bal_coder *coder, void *to, size_t len, bal_bytes payload,
-                    const bal_grain *grain, bal_error *err);
-int bal_split_encode(bal_coder *coder, bal_buf *to, bal_bytes from,
-                     const bal_grain *grain, bal_effort effort, bool *gains,
-                     bal_error *err);
-int bal_split_decode(bal_coder *coder, void *to, size_t len, bal_bytes payload,
-                     const bal_grain *grain, bal_error *err);
+extern const bal_codec bal_codec_raw;
+extern const bal_codec bal_codec_zstd;
+extern const bal_codec bal_codec_split;
 
 #endif

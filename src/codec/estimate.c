@@ -14,7 +14,7 @@ typedef struct drawn {
 } drawn;
 
 static void take_sample(drawn *self, const uint8_t *data, size_t len,
-                        size_t samples)
+                        size_t step, size_t samples)
 {
     uint64_t count[SYMBOLS] = { 0 };
     size_t runs = samples / RUN;
@@ -22,11 +22,11 @@ static void take_sample(drawn *self, const uint8_t *data, size_t len,
 
     *self = (drawn){ .count = (uint64_t)runs * RUN };
     for (size_t run = 0; run < runs; run++) {
-        const uint8_t *from = data + run * stride;
+        const uint8_t *from = data + run * stride * step;
         count[from[0]]++;
-        for (size_t i = 1; i < RUN; i++) {
+        for (size_t i = step; i < RUN * step; i += step) {
             count[from[i]]++;
-            self->beside += from[i] == from[i - 1];
+            self->beside += from[i] == from[i - step];
         }
     }
     for (size_t i = 0; i < SYMBOLS; i++)
@@ -41,19 +41,20 @@ static void take_sample(drawn *self, const uint8_t *data, size_t len,
  * than 8 bits is 7.84, and 2^7.84 is 229.
  *
  * Noise has as many equal neighbours as equal pairs; more of them are runs,
- * which a match finder is good for. And where three of four bytes are the same,
+ * which a match finder is good for. And where nine of ten bytes are the same,
  * runs come by chance, and Huffman's least, one bit a byte, is too much. */
-bal_texture bal_texture_of(const uint8_t *data, size_t len, size_t samples)
+bal_texture bal_texture_of(const uint8_t *data, size_t len, size_t step,
+                           size_t samples)
 {
     drawn sample;
 
     if (!samples || len < samples)
         return BAL_TEXTURE_ANY;
-    take_sample(&sample, data, len, samples);
+    take_sample(&sample, data, len, step, samples);
     if (sample.alike * 229 <= sample.pairs)
         return BAL_TEXTURE_RANDOM;
     uint64_t chance = sample.alike * sample.count / sample.pairs;
     bool runs = sample.beside > chance + chance / 8 + sample.count / 64;
-    bool few = sample.alike > sample.pairs / 4 * 3;
+    bool few = sample.alike > sample.pairs / 5 * 4;
     return runs || few ? BAL_TEXTURE_ANY : BAL_TEXTURE_NOISE;
 }

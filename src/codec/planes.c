@@ -19,31 +19,32 @@ static void unzip(uint8_t *restrict even, uint8_t *restrict odd,
     }
 }
 
-static void split2(uint8_t *restrict to, const uint8_t *restrict from,
+static void split2(uint8_t *const *to, const uint8_t *restrict from,
                    size_t count)
 {
-    unzip(to, to + count, from, count);
+    unzip(to[0], to[1], from, count);
 }
 
-static void split4(uint8_t *restrict to, const uint8_t *restrict from,
+static void split4(uint8_t *const *to, const uint8_t *restrict from,
                    size_t count)
 {
-    uint8_t *restrict to1 = to + count;
-    uint8_t *restrict to2 = to1 + count;
-    uint8_t *restrict to3 = to2 + count;
+    uint8_t *restrict to0 = to[0];
+    uint8_t *restrict to1 = to[1];
+    uint8_t *restrict to2 = to[2];
+    uint8_t *restrict to3 = to[3];
 
     for (size_t i = 0; i < count; i++) {
-        to[i] = from[4 * i];
+        to0[i] = from[4 * i];
         to1[i] = from[4 * i + 1];
         to2[i] = from[4 * i + 2];
         to3[i] = from[4 * i + 3];
     }
 }
 
-/* n elements whose planes are stride apart: unzipped three times over, because
- * compilers give up on eight streams at once. */
-static void split8_tile(uint8_t *restrict to, const uint8_t *restrict from,
-                        size_t n, size_t stride)
+/* n elements to `done` bytes behind the planes' starts: unzipped three times
+ * over, because compilers give up on eight streams at once. */
+static void split8_tile(uint8_t *const *to, size_t done,
+                        const uint8_t *restrict from, size_t n)
 {
     static const uint8_t first[4] = { 0, 2, 1, 3 };
     uint8_t once[2][TILE / 2] = { 0 };
@@ -53,17 +54,17 @@ static void split8_tile(uint8_t *restrict to, const uint8_t *restrict from,
     unzip(twice[0], twice[1], once[0], 2 * n);
     unzip(twice[2], twice[3], once[1], 2 * n);
     for (size_t i = 0; i < 4; i++) {
-        uint8_t *plane = to + first[i] * stride;
-        unzip(plane, plane + 4 * stride, twice[i], n);
+        uint8_t *plane = to[first[i]] + done;
+        unzip(plane, to[first[i] + 4] + done, twice[i], n);
     }
 }
 
-static void split8(uint8_t *restrict to, const uint8_t *restrict from,
+static void split8(uint8_t *const *to, const uint8_t *restrict from,
                    size_t count)
 {
     for (size_t done = 0; done < count; done += TILE / 8) {
         size_t n = count - done < TILE / 8 ? count - done : TILE / 8;
-        split8_tile(to + done, from + 8 * done, n, count);
+        split8_tile(to, done, from + 8 * done, n);
     }
 }
 
@@ -120,7 +121,7 @@ static void join8(uint8_t *restrict to, const uint8_t *const *from,
 }
 
 typedef struct kernels {
-    void (*split)(uint8_t *restrict to, const uint8_t *restrict from,
+    void (*split)(uint8_t *const *to, const uint8_t *restrict from,
                   size_t count);
     void (*join)(uint8_t *restrict to, const uint8_t *const *from,
                  size_t count);
@@ -132,7 +133,7 @@ static const kernels by_width[BAL_PLANES_MAX + 1] = {
     [8] = { split8, join8 },
 };
 
-void bal_planes_split(uint8_t *to, const uint8_t *from, size_t count,
+void bal_planes_split(uint8_t *const *to, const uint8_t *from, size_t count,
                       size_t width)
 {
     assert(width <= BAL_PLANES_MAX && by_width[width].split);

@@ -5,9 +5,9 @@
 #include "codec/coder.h"
 #include "core/error.h"
 
-int bal_raw_encode(bal_coder *coder, bal_buf *to, bal_bytes from,
-                   const bal_grain *grain, bal_effort effort, bool *gains,
-                   bal_error *err)
+static int raw_encode(bal_coder *coder, bal_buf *to, bal_bytes from,
+                      const bal_grain *grain, bal_effort effort, bool *gains,
+                      bal_error *err)
 {
     (void)coder;
     (void)to;
@@ -19,8 +19,8 @@ int bal_raw_encode(bal_coder *coder, bal_buf *to, bal_bytes from,
     return 0;
 }
 
-int bal_raw_decode(bal_coder *coder, void *to, size_t len, bal_bytes payload,
-                   const bal_grain *grain, bal_error *err)
+static int raw_decode(bal_coder *coder, void *to, size_t len, bal_bytes payload,
+                      const bal_grain *grain, bal_error *err)
 {
     (void)coder;
     (void)grain;
@@ -32,3 +32,9 @@ int bal_raw_decode(bal_coder *coder, void *to, size_t len, bal_bytes payload,
         memcpy(to, payload.data, len);
     return 0;
 }
+
+const bal_codec bal_codec_raw = {
+    .name = "raw",
+    .encode = raw_encode,
+    .decode = raw_decode,
+};

@@ -19,6 +19,7 @@ enum plane_mode {
     PLANE_RAW = 0,
     PLANE_EQUAL = 1, /* one byte, that all are */
     PLANE_ZSTD = 2,  /* one frame */
+    PLANE_HUFFMAN = 3,
 };
 
 typedef struct layout {
@@ -40,74 +41,172 @@ static bool layout_of(layout *out, size_t len, size_t width)
 
 /* ---- encode ------------------------------------------------------------- */
 
+typedef struct part {
+    bal_texture texture;
+    bal_bytes bytes;
+} part;
+
 static bool all_equal(const uint8_t *data, size_t len)
 {
     return len && !memcmp(data, data + 1, len - 1);
 }
 
+/* Drop len bytes at start; what is behind them moves there. */
+static void drop(bal_buf *buf, size_t start, size_t len)
+{
+    buf->len -= len;
+    memmove(buf->data + start, buf->data + start + len, buf->len - start);
+}
+
+/* Append the smallest that is tried; RAW, and `to` as before, if nothing is
+ * small enough. A match finder has nothing to find in noise, and no code of
+ * single bytes needs less than a bit for each. */
+static int put_coded(bal_coder *coder, bal_buf *to, const part *plane,
+                     enum plane_mode *mode, const bal_effort_row *row,
+                     bal_error *err)
+{
+    size_t start = to->len;
+    size_t most = bal_plane_most(plane->bytes.len, row);
+    bool gains = false;
+    int rc = 0;
+
+    *mode = PLANE_RAW;
+    if (plane->texture != BAL_TEXTURE_NOISE)
+        rc = bal_frame_append(coder, to, plane->bytes, most, row->plane, &gains,
+                              err);
+    if (rc)
+        return rc;
+    size_t frame = to->len - start;
+    if (gains) {
+        *mode = PLANE_ZSTD;
+        most = frame - 1;
+    }
+    if (most <= plane->bytes.len / 8)
+        return 0;
+    rc = bal_huffman_append(coder, to, plane->bytes, most, &gains, err);
+    if (rc || !gains)
+        return rc;
+    *mode = PLANE_HUFFMAN;
+    drop(to, start, frame);
+    return 0;
+}
+
+static void put_entry(bal_buf *to, size_t entry, enum plane_mode mode,
+                      size_t len)
+{
+    to->data[entry] = (char)mode;
+    bal_put32(to->data + entry + 4, (uint32_t)len);
+}
+
 /* Append one plane and fill in its entry, which starts at `entry` of to. */
-static int put_plane(bal_coder *coder, bal_buf *to, bal_bytes plane,
+static int put_plane(bal_coder *coder, bal_buf *to, const part *plane,
                      size_t entry, const bal_effort_row *row, bal_error *err)
 {
     size_t start = to->len;
     enum plane_mode mode = PLANE_RAW;
-    bool gains = false;
-    int rc;
+    int rc = 0;
 
-    if (all_equal(plane.data, plane.len)) {
-        mode = PLANE_EQUAL;
-        rc = bal_buf_append(to, plane.data, 1, err);
-    } else {
-        rc = bal_plane_append(coder, to, plane, row, &gains, err);
-        if (gains)
-            mode = PLANE_ZSTD;
+    if (plane->texture != BAL_TEXTURE_RANDOM) {
+        if (all_equal(plane->bytes.data, plane->bytes.len)) {
+            mode = PLANE_EQUAL;
+            rc = bal_buf_append(to, plane->bytes.data, 1, err);
+        } else {
+            rc = put_coded(coder, to, plane, &mode, row, err);
+        }
     }
     if (!rc && mode == PLANE_RAW)
-        rc = bal_buf_append(to, plane.data, plane.len, err);
-    if (rc)
-        return rc;
-    to->data[entry] = (char)mode;
-    bal_put32(to->data + entry + 4, (uint32_t)(to->len - start));
-    return 0;
+        rc = bal_buf_append(to, plane->bytes.data, plane->bytes.len, err);
+    if (!rc)
+        put_entry(to, entry, mode, to->len - start);
+    return rc;
 }
 
-static int put_planes(bal_coder *coder, bal_buf *to, bal_bytes from,
-                      const layout *shape, const bal_effort_row *row,
-                      bal_error *err)
+/* Take the elements apart and say where. Random planes that no other is in
+ * front of go right behind len, where they belong; their number is the answer.
+ * The rest goes to the scratch. */
+static size_t split_planes(part *planes, bal_buf *to, uint8_t *scratch,
+                           bal_bytes from, const layout *shape, size_t samples)
 {
-    static const char blank[BAL_PLANES_MAX * ENTRY] = { 0 };
-    size_t start = to->len;
-    size_t whole = shape->count * shape->width;
-    uint8_t *planes = bal_coder_scratch(coder, whole);
+    uint8_t *at[BAL_PLANES_MAX];
+    size_t front = 0;
 
-    if (!planes)
-        return bal_fail_memory(err, "byte planes");
-    bal_planes_split(planes, from.data, shape->count, shape->width);
-    int rc = bal_buf_append(to, blank, shape->width * ENTRY, err);
-    for (size_t p = 0; p < shape->width && !rc; p++) {
-        bal_bytes plane = { planes + p * shape->count, shape->count };
-        rc = put_plane(coder, to, plane, start + p * ENTRY, row, err);
+    for (size_t p = 0; p < shape->width; p++) {
+        planes[p].texture = bal_texture_of((const uint8_t *)from.data + p,
+                                           shape->count, shape->width, samples);
+        bool placed = front == p && planes[p].texture == BAL_TEXTURE_RANDOM;
+        at[p] = (placed ? (uint8_t *)to->data + to->len : scratch) +
+                p * shape->count;
+        planes[p].bytes = (bal_bytes){ at[p], shape->count };
+        front += placed;
     }
-    if (rc)
-        return rc;
-    return bal_buf_append(to, (const char *)from.data + whole, shape->tail,
-                          err);
+    bal_planes_split(at, from.data, shape->count, shape->width);
+    return front;
 }
 
-int bal_split_encode(bal_coder *coder, bal_buf *to, bal_bytes from,
-                     const bal_grain *grain, bal_effort effort, bool *gains,
+/* Behind a directory that is still blank and starts at `start`. */
+static int put_planes(bal_coder *coder, bal_buf *to, size_t start,
+                      bal_bytes from, const layout *shape,
+                      const bal_effort_row *row, bal_error *err)
+{
+    part planes[BAL_PLANES_MAX] = { 0 };
+    uint8_t *scratch = bal_coder_scratch(coder, shape->count * shape->width);
+    int rc = 0;
+
+    if (!scratch)
+        return bal_fail_memory(err, "byte planes");
+    size_t front = split_planes(planes, to, scratch, from, shape, row->samples);
+    for (size_t p = 0; p < front; p++)
+        put_entry(to, start + p * ENTRY, PLANE_RAW, shape->count);
+    to->len += front * shape->count;
+    for (size_t p = front; p < shape->width && !rc; p++)
+        rc = put_plane(coder, to, &planes[p], start + p * ENTRY, row, err);
+    return rc;
+}
+
+/* Of one element, again and again. */
+static int put_constant(bal_buf *to, size_t start, bal_bytes from,
+                        const layout *shape, bal_error *err)
+{
+    for (size_t p = 0; p < shape->width; p++)
+        put_entry(to, start + p * ENTRY, PLANE_EQUAL, 1);
+    return bal_buf_append(to, from.data, shape->width, err);
+}
+
+/* What is written to on the way is more than what is left in the end, by less
+ * than half a plane. */
+static int make_room(bal_buf *to, bal_bytes from, const layout *shape,
                      bal_error *err)
 {
+    static const char blank[BAL_PLANES_MAX * ENTRY] = { 0 };
+    int rc = bal_buf_reserve(to, from.len + shape->count / 2 + 1024, err);
+
+    if (rc)
+        return rc;
+    return bal_buf_append(to, blank, shape->width * ENTRY, err);
+}
+
+static int split_encode(bal_coder *coder, bal_buf *to, bal_bytes from,
+                        const bal_grain *grain, bal_effort effort, bool *gains,
+                        bal_error *err)
+{
+    const uint8_t *data = from.data;
     size_t start = to->len;
     layout shape;
 
     *gains = false;
     if (!layout_of(&shape, from.len, grain->width) || !shape.count)
         return 0;
-    int rc = bal_buf_reserve(to, from.len + shape.width * ENTRY, err);
+    int rc = make_room(to, from, &shape, err);
     if (rc)
         return rc;
-    rc = put_planes(coder, to, from, &shape, bal_effort_find(effort), err);
+    size_t whole = shape.count * shape.width;
+    if (!memcmp(data, data + shape.width, whole - shape.width))
+        rc = put_constant(to, start, from, &shape, err);
+    else
+        rc = put_planes(coder, to, start, from, &shape, bal_effort_find(effort),
+                        err);
+    if (!rc)
+        rc = bal_buf_append(to, data + whole, shape.tail, err);
     *gains = !rc && to->len - start < from.len;
     if (!*gains)
         to->len = start;
@@ -180,12 +279,26 @@ static int get_zstd(bal_coder *coder, bal_plane *plane, uint8_t *room,
     return bal_frame_fill(coder, room, count, bytes, err);
 }
 
+static int get_huffman(bal_coder *coder, bal_plane *plane, uint8_t *room,
+                       size_t count, bal_bytes bytes, bal_error *err)
+{
+    plane->data = room;
+    return bal_huffman_fill(coder, room, count, bytes, err);
+}
+
 static int (*const getters[])(bal_coder *coder, bal_plane *plane, uint8_t *room,
                               size_t count, bal_bytes bytes, bal_error *err) = {
     [PLANE_RAW] = get_raw,
     [PLANE_EQUAL] = get_equal,
     [PLANE_ZSTD] = get_zstd,
+    [PLANE_HUFFMAN] = get_huffman,
 };
+
+/* False where the plane is used where it is. */
+static bool has_room(unsigned mode)
+{
+    return mode == PLANE_ZSTD || mode == PLANE_HUFFMAN;
+}
 
 static int get_planes(bal_coder *coder, bal_plane *planes, const entry *entries,
                       const layout *shape, bal_error *err)
@@ -193,7 +306,7 @@ static int get_planes(bal_coder *coder, bal_plane *planes, const entry *entries,
     size_t coded = 0;
 
     for (size_t p = 0; p < shape->width; p++)
-        coded += entries[p].mode == PLANE_ZSTD;
+        coded += has_room(entries[p].mode);
     uint8_t *room = bal_coder_scratch(coder, coded * shape->count + 1);
     if (!room)
         return bal_fail_memory(err, "byte planes");
@@ -206,13 +319,14 @@ static int get_planes(bal_coder *coder, bal_plane *planes, const entry *entries,
                                entries[p].bytes, err);
         if (rc)
             return bal_within(err, rc, "plane %zu", p);
-        room += mode == PLANE_ZSTD ? shape->count : 0;
+        room += has_room(mode) ? shape->count : 0;
     }
     return 0;
 }
 
-int bal_split_decode(bal_coder *coder, void *to, size_t len, bal_bytes payload,
-                     const bal_grain *grain, bal_error *err)
+static int split_decode(bal_coder *coder, void *to, size_t len,
+                        bal_bytes payload, const bal_grain *grain,
+                        bal_error *err)
 {
     entry entries[BAL_PLANES_MAX] = { 0 };
     bal_plane planes[BAL_PLANES_MAX] = { 0 };
@@ -234,3 +348,9 @@ int bal_split_decode(bal_coder *coder, void *to, size_t len, bal_bytes payload,
                shape.tail);
     return 0;
 }
+
+const bal_codec bal_codec_split = {
+    .name = "split",
+    .encode = split_encode,
+    .decode = split_decode,
+};

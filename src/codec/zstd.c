@@ -142,24 +142,30 @@ int bal_frame_fill(bal_coder *coder, void *to, size_t len, bal_bytes frame,
     return 0;
 }
 
+size_t bal_plane_most(size_t len, const bal_effort_row *row)
+{
+    size_t gain = len / 1000 * row->least + 1;
+
+    return len > gain ? len - gain : 0;
+}
+
 int bal_plane_append(bal_coder *coder, bal_buf *to, bal_bytes from,
                      const bal_effort_row *row, bool *gains, bal_error *err)
 {
-    bal_texture texture = bal_texture_of(from.data, from.len, row->samples);
+    bal_texture texture = bal_texture_of(from.data, from.len, 1, row->samples);
     const bal_tuning *tunings =
         texture == BAL_TEXTURE_NOISE ? row->noise : row->plane;
 
     *gains = false;
     if (texture == BAL_TEXTURE_RANDOM)
         return 0;
-    size_t gain = from.len / 1000 * row->least + 1;
-    size_t most = from.len > gain ? from.len - gain : 0;
-    return bal_frame_append(coder, to, from, most, tunings, gains, err);
+    return bal_frame_append(coder, to, from, bal_plane_most(from.len, row),
+                            tunings, gains, err);
 }
 
-int bal_zstd_encode(bal_coder *coder, bal_buf *to, bal_bytes from,
-                    const bal_grain *grain, bal_effort effort, bool *gains,
-                    bal_error *err)
+static int zstd_encode(bal_coder *coder, bal_buf *to, bal_bytes from,
+                       const bal_grain *grain, bal_effort effort, bool *gains,
+                       bal_error *err)
 {
     const bal_effort_row *row = bal_effort_find(effort);
 
@@ -172,9 +178,16 @@ int bal_zstd_encode(bal_coder *coder, bal_buf *to, bal_bytes from,
                             err);
 }
 
-int bal_zstd_decode(bal_coder *coder, void *to, size_t len, bal_bytes payload,
-                    const bal_grain *grain, bal_error *err)
+static int zstd_decode(bal_coder *coder, void *to, size_t len,
+                       bal_bytes payload, const bal_grain *grain,
+                       bal_error *err)
 {
     (void)grain;
     return bal_frame_fill(coder, to, len, payload, err);
 }
+
+const bal_codec bal_codec_zstd = {
+    .name = "zstd",
+    .encode = zstd_encode,
+    .decode = zstd_decode,
+};

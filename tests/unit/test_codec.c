@@ -8,6 +8,7 @@
 #include "core/arith.h"
 #include "support/bytes.h"
 #include "support/check.h"
+#include "support/plain_huffman.h"
 
 enum { MOST = 40007 };
 
@@ -191,13 +192,15 @@ static void check_planes(const uint8_t *payload, size_t len,
         const uint8_t *entry = payload + 8 * p;
         size_t size = bal_get32(entry + 4);
         CHECK(!entry[1] && !entry[2] && !entry[3]);
-        CHECK(entry[0] <= 2 && size <= len - at);
+        CHECK(entry[0] <= 3 && size <= len - at);
         if (entry[0] == 0)
             memcpy(plane, payload + at, count);
         if (entry[0] == 1)
             memset(plane, payload[at], count);
         if (entry[0] == 2)
             CHECK(ZSTD_decompress(plane, count, payload + at, size) == count);
+        if (entry[0] == 3)
+            CHECK(plain_huffman(plane, count, payload + at, size));
         for (size_t i = 0; i < count; i++)
             CHECK(plane[i] == data[i * width + p]);
         at += size;
