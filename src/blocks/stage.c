@@ -396,7 +396,8 @@ static int seize(int *fd, bool *lives, const char *session, bal_error *err)
         return rc;
 
     *lives = false;
-    *fd = open(path.data, O_RDONLY | O_CLOEXEC);
+    /* Whatever lies there, opening it does not wait. */
+    *fd = open(path.data, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (*fd < 0 && errno == ENOENT)
         return 0;
     if (*fd < 0)

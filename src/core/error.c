@@ -31,9 +31,8 @@ static const struct {
     int error;
     int code;
 } errnos[] = {
-    { ENOENT, BAL_ENOTFOUND },
-    { EEXIST, BAL_EEXISTS },
-    { ENOMEM, BAL_ENOMEM },
+    { ENOENT, BAL_ENOTFOUND },  { EEXIST, BAL_EEXISTS },
+    { ENOTEMPTY, BAL_EEXISTS }, { ENOMEM, BAL_ENOMEM },
     { EINTR, BAL_ECANCELLED },
 };
 

@@ -21,7 +21,7 @@ static int open_lock(const char *path, enum bal_lock_mode mode)
     /* Reading a store on a read-only disk takes a lock, too. */
     if (fd < 0 && mode == BAL_LOCK_SHARED &&
         (errno == EROFS || errno == EACCES))
-        fd = open(path, O_RDONLY | O_CLOEXEC);
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     return fd;
 }
 

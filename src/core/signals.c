@@ -27,7 +27,9 @@ void bal_signals_watch(void)
             continue;
         sigaction(stopping[i], &action, NULL);
     }
+    /* Writing to nobody, or past a limit on files, is an error to be told. */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
 }
 
 int bal_signals_pending(void)

@@ -32,6 +32,14 @@ static const check checks[] = {
       "LEFT JOIN commits p ON p.number = c.parent "
       "AND p.tenant = c.tenant AND p.number < c.number "
       "WHERE c.parent IS NOT NULL AND p.number IS NULL" },
+    /* Only what was forgotten is passed over. */
+    { NULL, "wrong-parent", "its history does not go on where it was made",
+      "SELECT t.name, c.id, NULL FROM commits c "
+      "JOIN tenants t ON t.tenant = c.tenant "
+      "LEFT JOIN commits p ON p.tenant = c.tenant AND p.id = c.made_on "
+      "WHERE (p.number IS NOT NULL AND "
+      "(c.parent IS NULL OR c.parent <> p.number)) "
+      "OR (c.made_on IS NULL AND c.parent IS NOT NULL)" },
     { NULL, "missing-manifest", "its manifest is not there",
       "SELECT t.name, c.id, NULL FROM commits c "
       "LEFT JOIN tenants t ON t.tenant = c.tenant "

@@ -64,10 +64,14 @@ int bal_linear_check(const double *weights, size_t count,
 {
     double size = 0;
 
+    if (!bal_value_bool(values, "normalize"))
+        return 0;
     for (size_t i = 0; i < count; i++)
         size += fabs(weights[i]);
-    if (!bal_value_bool(values, "normalize") ||
-        fabs(sum_of(weights, count)) > nothing * size)
+    if (!isfinite(size))
+        return bal_fail(err, BAL_EINVAL,
+                        "weights whose sum is too large cannot be normalized");
+    if (fabs(sum_of(weights, count)) > nothing * size)
         return 0;
     return bal_hint(err,
                     bal_fail(err, BAL_EINVAL,

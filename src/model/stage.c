@@ -313,9 +313,16 @@ int bal_stage_publish(bal_stage *self, unsigned flags, bal_error *err)
     int rc = look(&full, self->out, flags, err);
     if (rc)
         return rc;
+    if (full)
+        return exchange(self, err);
 
     /* A rename takes the place of an empty folder. */
-    return full ? exchange(self, err) : bal_rename(self->dir, self->out, err);
+    rc = bal_rename(self->dir, self->out, err);
+    if (rc != BAL_EEXISTS)
+        return rc;
+    /* Somebody has filled it since. */
+    rc = look(&full, self->out, flags, err);
+    return rc ? rc : exchange(self, err);
 }
 
 void bal_stage_done(bal_stage *self)

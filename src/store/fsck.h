@@ -21,8 +21,8 @@ BAL_CHECK int bal_fsck_tell(bal_fsck_run *self, const bal_problem *problem,
  * at. */
 BAL_CHECK int bal_fsck_tell_id(bal_fsck_run *self, const bal_id *id,
                                const bal_problem *problem, bal_error *err);
-/* What reading rows ended with: a row that cannot be read is told, and no reason
- * to stop looking; anything else is as it was. */
+/* What reading rows ended with: a row that cannot be read is told, and no
+ * reason to stop looking; anything else is as it was. */
 BAL_CHECK int bal_fsck_unreadable(bal_fsck_run *self, int rc, bal_error *err);
 /* Commits and manifests: ids recomputed, manifests parsed, uses compared. */
 BAL_CHECK int bal_fsck_facts(bal_fsck_run *self, bal_error *err);

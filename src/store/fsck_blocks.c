@@ -23,6 +23,7 @@ typedef struct inventory {
     size_t count, room;
     bal_map by_id;
     bal_buf orphans; /* ids */
+    bal_buf begun;   /* ids that writers at work have published, sorted */
 } inventory;
 
 static void inventory_done(inventory *self)
@@ -30,6 +31,7 @@ static void inventory_done(inventory *self)
     free(self->blocks);
     bal_map_done(&self->by_id);
     bal_buf_done(&self->orphans);
+    bal_buf_done(&self->begun);
 }
 
 static int add_row(void *ctx, const bal_block_row *row, bal_error *err)
@@ -127,6 +129,66 @@ static int tell_block(inventory *self, const listed *block, bal_error *err)
     return 0;
 }
 
+static int add_begun(void *ctx, const char *session, const char *tenant,
+                     const bal_id *id, bal_error *err)
+{
+    inventory *self = ctx;
+
+    (void)session;
+    if (strcmp(tenant, self->run->tenant->name) != 0)
+        return 0;
+    return bal_buf_append(&self->begun, id, sizeof(*id), err);
+}
+
+/* Known since the tenant was opened, or since its first writer was done; 0: not
+ * known yet. */
+static int number_now(int64_t *out, const bal_tenant *tenant, bal_error *err)
+{
+    bal_error why;
+
+    *out = tenant->number;
+    if (*out)
+        return 0;
+    int rc = bal_graph_tenant(tenant->store->graph, out, tenant->name, 0, &why);
+    return rc && rc != BAL_ENOTFOUND ? bal_fail(err, rc, "%s", why.text) : 0;
+}
+
+/* No orphan is what a writer at work has published and not named yet, nor what
+ * it has named since the rows were read. In this order, for it is named and no
+ * longer begun in one step. */
+static int drop_begun(inventory *self, bal_error *err)
+{
+    const bal_tenant *tenant = self->run->tenant;
+    bal_graph *graph = tenant->store->graph;
+    int64_t number = 0;
+    size_t kept = 0;
+    int rc = self->orphans.len
+                 ? bal_graph_intended(graph, NULL, add_begun, self, err)
+                 : 0;
+    if (!rc)
+        rc = number_now(&number, tenant, err);
+    if (rc)
+        return rc;
+
+    size_t count = bal_ids_unique((bal_id *)(void *)self->begun.data,
+                                  self->begun.len / sizeof(bal_id));
+    for (size_t at = 0; at < self->orphans.len; at += sizeof(bal_id)) {
+        char *from = self->orphans.data + at;
+        bal_id id;
+        memcpy(&id, from, sizeof(id));
+        bool known = count && bsearch(&id, self->begun.data, count, sizeof(id),
+                                      bal_id_compare);
+        if (!known)
+            rc = bal_graph_block(graph, number, &id, NULL, &known, err);
+        if (rc)
+            return rc;
+        memmove(self->orphans.data + kept, from, sizeof(id));
+        kept += known ? 0 : sizeof(id);
+    }
+    self->orphans.len = kept;
+    return 0;
+}
+
 /* Removed with --repair, unless anything else is wrong: then what lost the row
  * may have lost more, and the bytes are what there is to mend it from. */
 static int tell_orphans(inventory *self, bal_error *err)
@@ -174,6 +236,9 @@ int bal_fsck_blocks(bal_fsck_run *run, bal_error *err)
     rc = bal_pool_run(store->work, self.count, verify_one, &self, err);
     for (size_t i = 0; i < self.count && !rc; i++)
         rc = tell_block(&self, &self.blocks[i], err);
+    /* With --repair nobody else is at work. */
+    if (!rc && !(run->flags & BAL_FSCK_REPAIR))
+        rc = drop_begun(&self, err);
     if (rc)
         return rc;
     return tell_orphans(&self, err);

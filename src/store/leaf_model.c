@@ -15,6 +15,21 @@ typedef struct leaf_model {
     bal_leaf leaf;
 } leaf_model;
 
+/* A manifest names its blocks: one that is not there is damage, and not the
+ * answer to a question. */
+static int read_bytes(leaf_model *self, const bal_id *id, uint64_t size,
+                      uint64_t offset, void *to, size_t len, bal_error *err)
+{
+    bal_block_ref block = { self->tenant, id, size };
+    char hex[BAL_ID_HEX + 1];
+    int rc = bal_blocks_read(self->blocks, &block, offset, to, len, err);
+
+    if (rc != BAL_ENOTFOUND)
+        return rc;
+    bal_id_hex(hex, id);
+    return bal_fail(err, BAL_ECORRUPT, "block %.12s is lost", hex);
+}
+
 /* From one block of the entry. */
 static int read_block(leaf_model *self, const bal_place *place,
                       uint64_t entry_size, uint64_t offset, uint8_t *to,
@@ -25,11 +40,8 @@ static int read_block(leaf_model *self, const bal_place *place,
     uint64_t start = index * block;
     uint64_t size = bal_min(block, entry_size - start);
 
-    return bal_blocks_read(
-        self->blocks,
-        &(bal_block_ref){ self->tenant, &self->leaf.ids[place->first + index],
-                          size },
-        offset - start, to, len, err);
+    return read_bytes(self, &self->leaf.ids[place->first + index], size,
+                      offset - start, to, len, err);
 }
 
 static int leaf_read(bal_model *model, size_t i, uint64_t offset, void *to,
@@ -42,11 +54,9 @@ static int leaf_read(bal_model *model, size_t i, uint64_t offset, void *to,
     uint8_t *at = to;
 
     if (place->shared)
-        return bal_blocks_read(self->blocks,
-                               &(bal_block_ref){ self->tenant,
-                                                 &self->leaf.ids[place->first],
-                                                 place->block_size },
-                               place->offset + offset, to, len, err);
+        return read_bytes(self, &self->leaf.ids[place->first],
+                          place->block_size, place->offset + offset, to, len,
+                          err);
     while (len) {
         size_t part = (size_t)bal_min(len, block - offset % block);
         int rc = read_block(self, place, size, offset, at, part, err);

@@ -165,7 +165,7 @@ def test_a_disk_that_takes_no_more_is_io(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
 
     done = store("checkout", "main", "-o", "out", "--json", code=7,
-                 preexec_fn=small, restore_signals=False)
+                 preexec_fn=small)
     assert done.error["code"] == "io"
     assert "m.safetensors" in done.error["message"]
     assert sorted(os.listdir(tmp_path)) == ["m.safetensors", "store"]

@@ -3,6 +3,7 @@
 Each row changes facts behind the program's back. fsck must name it with exit 1,
 and whoever reads what was changed must end with exit 6 and give nothing out."""
 
+import os
 import sqlite3
 
 import pytest
@@ -72,6 +73,10 @@ CHANGES = {
     "its own parent": (
         "UPDATE commits SET parent = number WHERE number = 3",
         "dangling-parent", (("log", "main"), ("show", "main~9"))),
+    "parent taken away": ("UPDATE commits SET parent = NULL WHERE number = 3",
+                          "wrong-parent", ()),
+    "parent passed over": ("UPDATE commits SET parent = 1 WHERE number = 3",
+                           "wrong-parent", ()),
     "parent that is younger": (
         "UPDATE commits SET parent = 5 WHERE number = 3",
         "dangling-parent", (("log", "main"),)),
@@ -96,3 +101,44 @@ def test_what_has_no_row_is_kept_while_more_is_wrong(store):
     told = store("fsck", "--repair", code=1)
     assert "orphan-block" in told.out and "wrong-uses" in told.out
     assert sorted(store.root.glob("blocks/acme/*/*")) == blocks
+
+
+@pytest.mark.parametrize("harm", ["removed", "cut", "changed", "longer",
+                                  "another's", "a folder"])
+def test_a_damaged_block_is_told_and_not_read(store, harm):
+    blocks = sorted(store.root.glob("blocks/acme/*/*"))
+    texts = [block.read_bytes() for block in blocks]
+    for block, text in zip(blocks, texts):
+        block.unlink()
+        if harm == "cut":
+            block.write_bytes(text[:-1])
+        elif harm == "changed":
+            block.write_bytes(text[:-1] + bytes([text[-1] ^ 1]))
+        elif harm == "longer":
+            block.write_bytes(text + b"x")
+        elif harm == "another's":
+            block.write_bytes(texts[block == blocks[0]])
+        elif harm == "a folder":
+            block.mkdir()
+    told = store("fsck", code=1)
+    for block in blocks:
+        assert block.name in told.out
+    for ref in ("main", "one", "blend"):
+        done = store("checkout", ref, "-o", "out", code=6)
+        assert done.err.count("\n") == 1 and "block" in done.err, done
+        assert not (store.path / "out").exists()
+
+
+def test_whatever_lies_among_the_temporaries_goes(store):
+    outside = store.path / "outside"
+    outside.mkdir()
+    (outside / "kept").write_text("x")
+    temporaries = store.root / "blocks" / ".tmp"
+    (temporaries / "dead" / "deep").mkdir(parents=True)
+    os.mkfifo(temporaries / "dead" / "lock")
+    (temporaries / "dead" / "deep" / "file").write_text("x")
+    (temporaries / "link").symlink_to(outside)
+    store("commit", "./m0", "-m", "next", "--ref", "next")
+    assert [name for name in os.listdir(temporaries) if name != "lock"] == []
+    assert (outside / "kept").exists()
+    assert store("fsck").out == "consistent\n"

@@ -56,6 +56,25 @@ def test_eight_writers_of_eight_refs_all_succeed(tmp_path):
     assert store("fsck").out == "consistent\n"
 
 
+def test_fsck_finds_nothing_wrong_with_writers_at_work(tmp_path):
+    store = Store(tmp_path)
+    store("init")
+    started = 0
+    for turn in range(6):
+        running = []
+        for i in range(4):
+            values = range(started, started + 4096)
+            model(tmp_path / f"m{started}", values)
+            running.append(start(store, "commit", f"m{started}", "-m", "x",
+                                 "--ref", f"r{i}"))
+            started += 1
+        while any(process.poll() is None for process in running):
+            assert store("fsck").out == "consistent\n", turn
+        for process in running:
+            _, err = process.communicate(timeout=120)
+            assert process.returncode == 0, err
+
+
 def test_two_checkouts_to_one_folder_leave_one_whole(tmp_path):
     store = Store(tmp_path)
     model(tmp_path / "m", range(4096))

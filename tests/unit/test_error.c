@@ -71,6 +71,7 @@ static void errno_becomes_a_code_and_a_lower_case_text(void)
     } rows[] = {
         { ENOENT, BAL_ENOTFOUND, "writing '/x': no such file or directory" },
         { EEXIST, BAL_EEXISTS, "writing '/x': file exists" },
+        { ENOTEMPTY, BAL_EEXISTS, "writing '/x': directory not empty" },
         { ENOMEM, BAL_ENOMEM, "writing '/x': cannot allocate memory" },
         { EINTR, BAL_ECANCELLED, "writing '/x': interrupted system call" },
         { ENOSPC, BAL_EIO, "writing '/x': no space left on device" },

@@ -140,6 +140,8 @@ static void fill(bal_graph *graph)
     CHECK_OK(bal_graph_move(graph, tenant, &move, &check_err));
     commit.parent = commit.id;
     commit.has_parent = true;
+    commit.made_on = commit.parent;
+    commit.has_made_on = true;
     commit.id.bytes[0] = 4;
     CHECK_OK(bal_graph_commit_put(graph, tenant, &commit, &check_err));
     move.old = move.now;
@@ -162,6 +164,10 @@ static const struct {
       "dangling-ref acme:main " },
     { "no parent", "DELETE FROM commits WHERE number = 1",
       "dangling-parent acme:0400000000000000" },
+    { "a parent taken away", "UPDATE commits SET parent = NULL",
+      "wrong-parent acme:0400000000000000" },
+    { "a parent made up", "UPDATE commits SET made_on = NULL",
+      "wrong-parent acme:0400000000000000" },
     { "a foreign key", "DELETE FROM commits WHERE number = 1",
       "dangling-row commits " },
     { "no manifest", "DELETE FROM manifests",
