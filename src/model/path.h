@@ -1,7 +1,8 @@
 /* Models that people bring: a folder of safetensors, a PEFT adapter folder, one
  * file. bal_model_from_path of ballast.h is here.
  *
- * A folder is read by model.safetensors.index.json where there is one (every
+ * A folder is read by model.safetensors.index.json where there is one and no
+ * model.safetensors that it does not name (every
  * mapped tensor must be in exactly its shard; a shard tensor that is not
  * mapped, a shard that is missing, a shard that no entry names are told); else
  * model.safetensors; else adapter_model.safetensors; else the one or several

@@ -1,5 +1,5 @@
-/* The order in which loaders look: an adapter by its config, the index, the one
- * file of the usual name, and then whatever safetensors are there. What lies
+/* The order in which loaders look: an adapter by its config, the one file of
+ * the usual name, the index, and then whatever safetensors are there. What lies
  * beside (an older save's shards, Mistral's consolidated copy of the same
  * tensors) would give names twice, so it is passed over and said so. */
 #include "model/pick.h"
@@ -15,6 +15,7 @@
 enum { NAMES_MAX = 1 << 17, NAMED = 6 };
 
 static const char adapter_config[] = "adapter_config.json";
+static const char single_weights[] = "model.safetensors";
 static const char adapter_weights[] = "adapter_model.safetensors";
 
 /* Weights that are not safetensors, to be told from no model at all. */
@@ -136,10 +137,28 @@ static int read_index(bal_pick *self, const bal_listing *list, bal_error *err)
     return rc;
 }
 
+/* Is there an index to go by? Beside a model.safetensors that it does not name,
+ * an index is of an older save, and transformers reads the one file. */
+static int find_index(bal_pick *self, const bal_listing *list, bool single,
+                      bool *found, bal_error *err)
+{
+    *found = bal_listing_has(list, BAL_INDEX_NAME);
+    if (!*found)
+        return 0;
+    int rc = read_index(self, list, single ? NULL : err);
+    if (!single)
+        return rc;
+
+    *found = false;
+    for (size_t i = 0; i < self->index.file_count && !rc; i++)
+        *found |= !strcmp(self->index.files[i], single_weights);
+    return 0;
+}
+
 static int pick_indexed(bal_pick *self, const bal_listing *list, bal_error *err)
 {
     BAL_LOCAL(lack) missing = { 0 };
-    int rc = read_index(self, list, err);
+    int rc = 0;
 
     self->indexed = true;
     for (size_t i = 0; i < self->index.file_count && !rc; i++) {
@@ -243,19 +262,22 @@ static int none(const bal_listing *list, bal_error *err)
 
 static int pick(bal_pick *self, const bal_listing *list, bal_error *err)
 {
-    static const char *const usual[] = { "model.safetensors", adapter_weights };
+    static const char *const usual[] = { single_weights, adapter_weights };
     bool adapter = bal_listing_has(list, adapter_weights);
+    bool single = bal_listing_has(list, single_weights);
+    bool indexed = false;
 
     self->adapter = adapter && bal_listing_has(list, adapter_config);
     if (self->adapter)
         return add(self, adapter_weights, err);
-    if (bal_listing_has(list, BAL_INDEX_NAME))
-        return pick_indexed(self, list, err);
+    int rc = find_index(self, list, single, &indexed, err);
+    if (rc || indexed)
+        return rc ? rc : pick_indexed(self, list, err);
     for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++) {
         if (bal_listing_has(list, usual[i]))
             return add(self, usual[i], err);
     }
-    int rc = pick_all(self, list, "consolidated*", err);
+    rc = pick_all(self, list, "consolidated*", err);
     if (!rc && !self->count)
         rc = pick_all(self, list, "", err);
     if (!rc && !self->count)

@@ -164,6 +164,19 @@ static void a_wrong_total_is_told(void)
     }
 }
 
+static void an_index_of_an_older_save_is_passed_over(void)
+{
+    const char *dir = file_dir();
+    BAL_OWN(bal_model) model = NULL;
+
+    folder_tensors(dir, "model.safetensors", one_a, 2);
+    folder_put(dir, BAL_INDEX_NAME,
+               "{\"metadata\":{},\"weight_map\":{\"b\":\"s-1.safetensors\"}}");
+    CHECK_OK(bal_model_from_path(&model, dir, &check_err));
+    CHECK(bal_model_find(model, BAL_PART_TENSOR, "a") != BAL_NONE);
+    CHECK(bal_model_find(model, BAL_PART_FILE, BAL_INDEX_NAME) == BAL_NONE);
+}
+
 static void shards_without_an_index_are_all_read(void)
 {
     BAL_OWN(bal_model) model = NULL;
@@ -213,6 +226,7 @@ static const check_test tests[] = {
     { TEST(indexes_that_are_none_are_refused) },
     { TEST(what_an_index_does_not_name_is_told) },
     { TEST(a_wrong_total_is_told) },
+    { TEST(an_index_of_an_older_save_is_passed_over) },
     { TEST(shards_without_an_index_are_all_read) },
     { TEST(a_gap_in_the_numbering_is_told) },
     { TEST(a_tensor_in_two_shards_is_refused) },
