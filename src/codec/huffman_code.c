@@ -67,7 +67,7 @@ void bal_huffman_lengths(uint8_t *length, const uint32_t *count)
 {
     bool packed[BITS][ITEMS];
     level levels[2];
-    uint64_t sorted[SYMBOLS];
+    uint64_t sorted[SYMBOLS] = { 0 };
     size_t used = sort_symbols(sorted, count);
     size_t taken = 2 * (used - 1);
 
