@@ -466,7 +466,6 @@ def test_methods_tells_types_defaults_and_bounds():
         "did you mean 'linear'?")
 
 
-@pytest.mark.skipif(not (LLAMA / "base").exists(), reason="no example models")
 def test_the_quickstart_works_as_written(tmp_path):
     store = Store(tmp_path)
     base = LLAMA / "base"

@@ -122,7 +122,6 @@ def test_large_tensors_that_span_blocks_come_back(tmp_path):
                {"w": ("F32", shape, changed.tobytes())})
 
 
-@pytest.mark.skipif(not (LLAMA / "base").exists(), reason="no example models")
 @pytest.mark.parametrize("name", ["ft-small", "ft-large"])
 def test_the_example_pairs_come_back(tmp_path, name):
     store = Store(tmp_path)
@@ -140,7 +139,6 @@ def test_the_example_pairs_come_back(tmp_path, name):
     assert json.loads((out / "ballast.json").read_text())["kind"] == "delta"
 
 
-@pytest.mark.skipif(not (LLAMA / "base").exists(), reason="no example models")
 def test_a_commit_checks_out_file_by_file(tmp_path):
     store = Store(tmp_path)
     for name in ("base", "ft-small", "ft-large"):
