@@ -68,7 +68,7 @@ uint8_t *bal_coder_scratch(bal_coder *self, size_t len)
 bal_huffman *bal_coder_huffman(bal_coder *self)
 {
     if (!self->huffman)
-        self->huffman = malloc(sizeof(*self->huffman));
+        self->huffman = calloc(1, sizeof(*self->huffman));
     return self->huffman;
 }
 

@@ -77,43 +77,58 @@ static size_t list_used(uint8_t *used, const bal_huffman_code *code)
     return count;
 }
 
-/* What two symbols become together: 22 bits over their number. */
-static void fill_pairs(uint32_t *pairs, const bal_huffman_code *code)
+/* Most planes use few of the pairs: those of the one before are taken back,
+ * instead of all being set each time. */
+static void clear_pairs(bal_huffman *self)
 {
-    uint8_t used[SYMBOLS];
-    size_t count = list_used(used, code);
+    for (size_t i = 0; !self->used_count && i < BAL_HUFFMAN_PAIRS; i++)
+        self->pairs[i] = NO_CODE;
+    for (size_t i = 0; i < self->used_count; i++) {
+        for (size_t k = 0; k < self->used_count; k++)
+            self->pairs[self->used[i] * SYMBOLS + self->used[k]] = NO_CODE;
+    }
+}
 
-    for (size_t i = 0; i < BAL_HUFFMAN_PAIRS; i++)
-        pairs[i] = NO_CODE;
-    for (size_t i = 0; i < count; i++) {
-        uint32_t second = code->bits[used[i]];
-        uint32_t length = code->length[used[i]];
-        uint32_t *row = pairs + (size_t)used[i] * SYMBOLS;
-        for (size_t k = 0; k < count; k++) {
-            uint32_t first = code->bits[used[k]];
-            row[used[k]] = (first << length | second) << 8 |
-                           (code->length[used[k]] + length);
+/* What two symbols become together: up to 22 bits from the top down, and their
+ * number in the lowest byte. */
+static void fill_pairs(bal_huffman *self)
+{
+    const bal_huffman_code *code = &self->code;
+
+    clear_pairs(self);
+    self->used_count = list_used(self->used, code);
+    for (size_t i = 0; i < self->used_count; i++) {
+        uint8_t second = self->used[i];
+        for (size_t k = 0; k < self->used_count; k++) {
+            uint8_t first = self->used[k];
+            uint64_t both = (uint64_t)code->bits[first] << code->length[second];
+            uint32_t length =
+                (uint32_t)code->length[first] + code->length[second];
+            both = (both | code->bits[second]) << (64 - length);
+            self->pairs[second * SYMBOLS + first] = both | length;
         }
     }
 }
 
 /* ---- one stream --------------------------------------------------------- */
 
-/* Bits on their way out: the lowest `bits` of acc, fewer than 8 between calls.
- * The first bit out is the highest of its byte. */
+/* Bits on their way out: the highest `bits` of acc, fewer than 8 between calls;
+ * those below are 0. The first bit out is the highest of its byte. */
 typedef struct writer {
     uint8_t *to;
     uint64_t acc;
     uint32_t bits;
 } writer;
 
+/* The highest count of `bits`, up to FIT; those below are 0. */
 static inline writer put_bits(writer out, uint64_t bits, uint32_t count)
 {
-    out.acc = out.acc << (count & 63) | bits;
+    out.acc |= bits >> out.bits;
     out.bits += count;
-    uint64_t store = htobe64(out.acc << (-out.bits & 63));
+    uint64_t store = htobe64(out.acc);
     memcpy(out.to, &store, sizeof(store));
     out.to += out.bits >> 3;
+    out.acc <<= out.bits & 56;
     out.bits &= 7;
     return out;
 }
@@ -137,37 +152,41 @@ put_singly(writer out, bal_huffman *self, const uint8_t *from, size_t count)
             add_patch(self, from + i);
             symbol = self->common;
         }
-        out = put_bits(out, self->code.bits[symbol], self->code.length[symbol]);
+        uint32_t length = self->code.length[symbol];
+        out = put_bits(out, (uint64_t)self->code.bits[symbol] << (64 - length),
+                       length);
     }
     return out;
 }
 
-/* Eight symbols at a time. `few`: that they fit at once is the rule. */
+/* Eight symbols at a time. `few`: that they fit at once is the rule. Sums of
+ * entries have sums of lengths in their lower half, and shifts look at the
+ * lowest six bits of a length alone: an entry needs no taking apart. */
 static inline __attribute__((always_inline)) writer
 put_groups(writer out, bal_huffman *self, const uint8_t *from, size_t count,
            bool few)
 {
-    const uint32_t *pairs = self->pairs;
+    const uint64_t *pairs = self->pairs;
+    const uint64_t code = ~(uint64_t)0xff;
 
     for (size_t i = 0; i < count; i += GROUP) {
         uint64_t eight;
         memcpy(&eight, from + i, sizeof(eight));
         eight = le64toh(eight);
-        uint32_t e0 = pairs[eight & 0xffff];
-        uint32_t e1 = pairs[eight >> 16 & 0xffff];
-        uint32_t e2 = pairs[eight >> 32 & 0xffff];
-        uint32_t e3 = pairs[eight >> 48];
-        uint32_t l1 = e1 & 0xff;
-        uint32_t l3 = e3 & 0xff;
-        uint32_t l01 = (e0 & 0xff) + l1;
-        uint32_t l23 = (e2 & 0xff) + l3;
-        uint64_t c01 = (uint64_t)(e0 >> 8) << (l1 & 63) | e1 >> 8;
-        uint64_t c23 = (uint64_t)(e2 >> 8) << (l3 & 63) | e3 >> 8;
+        uint64_t e0 = pairs[eight & 0xffff];
+        uint64_t e1 = pairs[eight >> 16 & 0xffff];
+        uint64_t e2 = pairs[eight >> 32 & 0xffff];
+        uint64_t e3 = pairs[eight >> 48];
+        uint64_t c01 = e0 | e1 >> (e0 & 63);
+        uint64_t c23 = e2 | e3 >> (e2 & 63);
+        uint32_t l01 = (uint32_t)(e0 + e1);
+        uint32_t l23 = (uint32_t)(e2 + e3);
         if (few && __builtin_expect(l01 + l23 <= FIT, 1)) {
-            out = put_bits(out, c01 << (l23 & 63) | c23, l01 + l23);
+            uint64_t all = c01 | c23 >> (l01 & 63);
+            out = put_bits(out, all & code, l01 + l23);
         } else if (__builtin_expect(l01 + l23 < NO_CODE, 1)) {
-            out = put_bits(out, c01, l01);
-            out = put_bits(out, c23, l23);
+            out = put_bits(out, c01 & code, l01);
+            out = put_bits(out, c23 & code, l23);
         } else {
             out = put_singly(out, self, from + i, GROUP);
         }
@@ -299,7 +318,7 @@ static bool try_plane(uint8_t *to, bal_huffman *self, bal_bytes from,
         return true;
     if (!bal_huffman_number(&self->code))
         return true;
-    fill_pairs(self->pairs, &self->code);
+    fill_pairs(self);
     *size = put_plane(to, self, from);
     return *size != 0;
 }

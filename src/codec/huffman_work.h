@@ -14,7 +14,9 @@ struct bal_huffman {
     uint64_t entries[1 << BAL_HUFFMAN_BITS];
 
     /* encoding */
-    uint32_t pairs[BAL_HUFFMAN_PAIRS]; /* by two symbols, first the low byte */
+    uint64_t pairs[BAL_HUFFMAN_PAIRS]; /* by two symbols, first the low byte */
+    uint8_t used[BAL_HUFFMAN_SYMBOLS]; /* that have pairs */
+    size_t used_count;                 /* 0: pairs was never filled */
     const uint8_t *plane;
     uint8_t common; /* the symbol that stands in for one without a code */
     bool few;       /* eight symbols mostly take 56 bits or fewer */

@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <endian.h>
+#include <stdbool.h>
 #include <string.h>
 
 /* What is worked on at once: a constant plane is laid out this long, once, and
@@ -154,11 +155,42 @@ static const kernels by_width[BAL_PLANES_MAX + 1] = {
     [8] = { split8, join8 },
 };
 
-void bal_planes_split(uint8_t *const *to, const uint8_t *from, size_t count,
-                      size_t width)
+/* True if count bytes, at least 1, are all this value. */
+static bool all_are(const uint8_t *data, size_t count, uint8_t value)
 {
-    assert(width <= BAL_PLANES_MAX && by_width[width].split);
-    by_width[width].split(to, from, count);
+    return data[0] == value && !memcmp(data, data + 1, count - 1);
+}
+
+/* The first byte that differs is among the n that were split to the front of
+ * `to`: they go where they belong, behind what was left out so far. */
+static void lay_out(uint8_t *to, size_t done, size_t n, uint8_t value)
+{
+    memmove(to + done, to, n);
+    memset(to, value, done);
+}
+
+/* As long as a plane is constant, its tiles come to one place, one over the
+ * other, so that they cost no memory. */
+void bal_planes_split(bal_plane *planes, uint8_t *const *to,
+                      const uint8_t *from, size_t count, size_t width)
+{
+    uint8_t *at[BAL_PLANES_MAX];
+
+    assert(count && width <= BAL_PLANES_MAX && by_width[width].split);
+    for (size_t p = 0; p < width; p++)
+        planes[p] = (bal_plane){ .value = from[p] };
+    for (size_t done = 0; done < count; done += TILE) {
+        size_t n = count - done < TILE ? count - done : TILE;
+        for (size_t p = 0; p < width; p++)
+            at[p] = to[p] + (planes[p].data ? done : 0);
+        by_width[width].split(at, from + done * width, n);
+        for (size_t p = 0; p < width; p++) {
+            if (planes[p].data || all_are(to[p], n, planes[p].value))
+                continue;
+            lay_out(to[p], done, n, planes[p].value);
+            planes[p].data = to[p];
+        }
+    }
 }
 
 void bal_planes_join(uint8_t *to, const bal_plane *planes, size_t count,

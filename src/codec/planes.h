@@ -14,9 +14,11 @@ typedef struct bal_plane {
 } bal_plane;
 
 /* count elements of width (2, 4 or 8) bytes at from become width planes of
- * count bytes, plane p at to[p]. */
-void bal_planes_split(uint8_t *const *to, const uint8_t *from, size_t count,
-                      size_t width);
+ * count bytes: plane p at to[p], which planes[p] then says; or only its value,
+ * where all of its bytes are the same, and to[p] holds nothing. count is at
+ * least 1. */
+void bal_planes_split(bal_plane *planes, uint8_t *const *to,
+                      const uint8_t *from, size_t count, size_t width);
 /* The way back: width planes, wherever they are, to count elements at to. */
 void bal_planes_join(uint8_t *to, const bal_plane *planes, size_t count,
                      size_t width);

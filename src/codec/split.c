@@ -42,14 +42,10 @@ static bool layout_of(layout *out, size_t len, size_t width)
 /* ---- encode ------------------------------------------------------------- */
 
 typedef struct part {
+    bal_bytes bytes; /* without data: value, again and again */
     bal_texture texture;
-    bal_bytes bytes;
+    uint8_t value;
 } part;
-
-static bool all_equal(const uint8_t *data, size_t len)
-{
-    return len && !memcmp(data, data + 1, len - 1);
-}
 
 /* Drop len bytes at start; what is behind them moves there. */
 static void drop(bal_buf *buf, size_t start, size_t len)
@@ -106,13 +102,11 @@ static int put_plane(bal_coder *coder, bal_buf *to, const part *plane,
     enum plane_mode mode = PLANE_RAW;
     int rc = 0;
 
-    if (plane->texture != BAL_TEXTURE_RANDOM) {
-        if (all_equal(plane->bytes.data, plane->bytes.len)) {
-            mode = PLANE_EQUAL;
-            rc = bal_buf_append(to, plane->bytes.data, 1, err);
-        } else {
-            rc = put_coded(coder, to, plane, &mode, row, err);
-        }
+    if (!plane->bytes.data) {
+        mode = PLANE_EQUAL;
+        rc = bal_buf_append(to, &plane->value, 1, err);
+    } else if (plane->texture != BAL_TEXTURE_RANDOM) {
+        rc = put_coded(coder, to, plane, &mode, row, err);
     }
     if (!rc && mode == PLANE_RAW)
         rc = bal_buf_append(to, plane->bytes.data, plane->bytes.len, err);
@@ -128,6 +122,7 @@ static size_t split_planes(part *planes, bal_buf *to, uint8_t *scratch,
                            bal_bytes from, const layout *shape, size_t samples)
 {
     uint8_t *at[BAL_PLANES_MAX];
+    bal_plane found[BAL_PLANES_MAX];
     size_t front = 0;
 
     for (size_t p = 0; p < shape->width; p++) {
@@ -136,10 +131,13 @@ static size_t split_planes(part *planes, bal_buf *to, uint8_t *scratch,
         bool placed = front == p && planes[p].texture == BAL_TEXTURE_RANDOM;
         at[p] = (placed ? (uint8_t *)to->data + to->len : scratch) +
                 p * shape->count;
-        planes[p].bytes = (bal_bytes){ at[p], shape->count };
         front += placed;
     }
-    bal_planes_split(at, from.data, shape->count, shape->width);
+    bal_planes_split(found, at, from.data, shape->count, shape->width);
+    for (size_t p = 0; p < shape->width; p++) {
+        planes[p].bytes = (bal_bytes){ found[p].data, shape->count };
+        planes[p].value = found[p].value;
+    }
     return front;
 }
 

@@ -34,6 +34,13 @@ typedef struct bal_kernels {
     void (*add_f32)(float *out, const float *a, const float *b, size_t n);
     void (*sub_f64)(double *out, const double *a, const double *b, size_t n);
     void (*add_f64)(double *out, const double *a, const double *b, size_t n);
+    /* The same through memory once, for tensors of one dtype; rows BF16 F16
+     * F32. diff: a - b as f32. sum: a + b, narrowed. regains: is b + (a - b),
+     * narrowed, a bit for bit? Nothing overlaps. */
+    void (*diff[BAL_DTYPES])(float *out, const void *a, const void *b,
+                             size_t n);
+    void (*sum[BAL_DTYPES])(void *out, const void *a, const float *b, size_t n);
+    bool (*regains[BAL_DTYPES])(const void *a, const void *b, size_t n);
     /* y += a * x, product and sum in double. */
     void (*axpy)(double *y, double a, const float *x, size_t n);
     void (*axpy64)(double *y, double a, const double *x, size_t n);

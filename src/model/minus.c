@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/error.h"
-#include "kernel/dtype.h"
+#include "kernel/kernels.h"
 #include "model/arithmetic.h"
 #include "model/minus_scan.h"
 #include "model/wide.h"
@@ -36,6 +36,13 @@ static twin twin_of(const minus *self, size_t tag)
 static void difference_chunk(const bal_chunk *chunk, void *ctx)
 {
     const twin *self = ctx;
+    const bal_kernels *kernels = bal_kernels_use();
+
+    if (self->of == self->base && kernels->diff[self->of]) {
+        kernels->diff[self->of](chunk->to, chunk->raw[0], chunk->raw[1],
+                                chunk->n);
+        return;
+    }
     const void *tuned = bal_widened(self->wide, chunk->room[0], self->of,
                                     chunk->raw[0], chunk->n);
     const void *base = bal_widened(self->wide, chunk->room[1], self->base,

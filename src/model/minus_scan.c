@@ -10,7 +10,7 @@
 #include "core/arith.h"
 #include "core/error.h"
 #include "core/hash.h"
-#include "kernel/dtype.h"
+#include "kernel/kernels.h"
 #include "model/digest.h"
 #include "model/wide.h"
 
@@ -205,6 +205,10 @@ static bool proved(const twins *self, const uint8_t *tuned, const uint8_t *base,
                    size_t n)
 {
     bal_dtype of = self->dtypes[TUNED];
+    const bal_kernels *kernels = bal_kernels_use();
+
+    if (of == self->dtypes[BASE] && kernels->regains[of])
+        return kernels->regains[of](tuned, base, n);
     bal_dtype wide = bal_wide_of(of, self->dtypes[BASE]);
     char *sum = self->proof;
     char *addend = self->proof + (size_t)BLOCK * 8;

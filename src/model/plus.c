@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/error.h"
-#include "kernel/dtype.h"
+#include "kernel/kernels.h"
 #include "model/arithmetic.h"
 #include "model/fold.h"
 #include "model/index.h"
@@ -38,6 +38,14 @@ typedef struct sum {
 static void sum_chunk(const bal_chunk *chunk, void *ctx)
 {
     const sum *self = ctx;
+    const bal_kernels *kernels = bal_kernels_use();
+
+    if (!self->residual && self->of == self->base && self->change == BAL_F32 &&
+        kernels->sum[self->of]) {
+        kernels->sum[self->of](chunk->to, chunk->raw[0], chunk->raw[1],
+                               chunk->n);
+        return;
+    }
     const void *base = bal_widened(self->wide, chunk->room[0], self->base,
                                    chunk->raw[0], chunk->n);
     const void *change = bal_widened(self->wide, chunk->room[1], self->change,

@@ -89,6 +89,31 @@ static void what_goes_in_comes_out(void)
     }
 }
 
+/* Planes that are one value up to somewhere, near where tiles end, or but for
+ * one byte. */
+static void planes_may_be_constant_for_a_while(void)
+{
+    static const size_t places[] = { 0,     1,     8190,  8192,  16383, 16384,
+                                     16387, 20002, 32767, 32768, 40000, 40006 };
+    static uint8_t data[MOST];
+    BAL_OWN(bal_coder) coder = coder_of_test();
+
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        check_row("one byte");
+        memset(data, 3, MOST);
+        data[places[i]] = 4;
+        check_all_ways(coder, (bal_bytes){ data, MOST });
+        check_row("noise behind");
+        bytes_seed(i);
+        bytes_random(data + places[i], MOST - places[i]);
+        check_all_ways(coder, (bal_bytes){ data, MOST });
+        check_row("one plane");
+        for (size_t k = 0; k < MOST; k++)
+            data[k] = k % 8 == places[i] % 8 && k >= places[i] ? data[k] : 0;
+        check_all_ways(coder, (bal_bytes){ data, MOST });
+    }
+}
+
 static bal_codec_id codec_for(const char *kind, uint8_t width,
                               bal_effort effort, size_t *len)
 {
@@ -240,6 +265,7 @@ static void split_payloads_are_as_described(void)
 
 static const check_test tests[] = {
     { TEST(what_goes_in_comes_out) },
+    { TEST(planes_may_be_constant_for_a_while) },
     { TEST(the_choice_follows_what_the_bytes_are) },
     { TEST(encoding_appends) },
     { TEST(frames_are_ordinary_zstd) },
