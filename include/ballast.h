@@ -116,6 +116,7 @@ typedef struct bal_tenant bal_tenant;
 enum bal_open_flags {
     BAL_OPEN_CREATE = 1, /* make the store if it is not there */
     BAL_OPEN_INIT = 2, /* as `init`: make it, or be the same: else ECONFLICT */
+    BAL_OPEN_NO_CACHE = 4, /* neither read nor fill the view cache */
 };
 
 typedef struct bal_store_options {
@@ -140,7 +141,7 @@ BAL_API void bal_store_free(bal_store *self);
 BAL_API const char *bal_store_root(const bal_store *self);
 
 /* Settings, by their names in `ballast config`: block_size compression backend
- * db tenant default_jobs format. */
+ * db tenant default_jobs format view_cache. */
 typedef int bal_setting_fn(void *ctx, const char *key, const char *value);
 BAL_API BAL_CHECK int bal_setting_each(bal_store *self, bal_setting_fn *fn,
                                        void *ctx, bal_error *err);
@@ -301,6 +302,11 @@ typedef struct bal_write_options {
     const char *provenance;   /* text of ballast.json, NULL: none */
     const char *const *avoid; /* paths that out may not equal, hold or lie in */
     size_t avoid_count;
+    /* What self reads from, where it is made of other models (NULL: self
+     * alone): each is read a little of right before the folder appears, so that
+     * none does of what may not be read any more. */
+    bal_model *const *sources;
+    size_t source_count;
     unsigned flags;
 } bal_write_options;
 
@@ -501,6 +507,187 @@ typedef int bal_diff_fn(void *ctx, const bal_diff_row *row);
 BAL_API BAL_CHECK int bal_diff(bal_model *a, bal_model *b, bal_work *work,
                                bal_diff_fn *fn, void *ctx, bal_error *err);
 
+/* ---- sharing ----------------------------------------------------------- */
+
+/* One manifest of one tenant, that another tenant may build views over. */
+typedef struct bal_grant_info {
+    const char *owner;
+    const char *grantee;
+    bal_id manifest;
+    bal_id commit; /* by which it was granted */
+    int64_t created_at;
+    int64_t revoked_at; /* 0: live */
+} bal_grant_info;
+typedef int bal_grant_fn(void *ctx, const bal_grant_info *grant);
+
+/* Grants the manifest of one of the tenant's commits; one that was revoked is
+ * live again. The grantee need not exist. fn (NULL: not asked for) is called
+ * with it once. EINVAL: a name, or the tenant itself. ENOTFOUND: no commit. */
+BAL_API BAL_CHECK int bal_grant(bal_tenant *tenant, const bal_id *commit,
+                                const char *grantee, bal_grant_fn *fn,
+                                void *ctx, bal_error *err);
+typedef int bal_view_fn(void *ctx, const char *tenant, const bal_id *commit);
+/* Takes back what was granted to grantee: the manifest of commit, also if the
+ * commit's ref has moved since or it is granted under another commit; all with
+ * commit NULL. *revoked tells how many. fn is called for each view that can no
+ * longer resolve, of this tenant and of the grantee only, however many hops
+ * downstream. ENOTFOUND: nothing live. */
+BAL_API BAL_CHECK int bal_revoke(bal_tenant *tenant, const bal_id *commit,
+                                 const char *grantee, uint64_t *revoked,
+                                 bal_view_fn *fn, void *ctx, bal_error *err);
+/* Given and received, live ones first, then by time. */
+BAL_API BAL_CHECK int bal_grant_each(bal_tenant *tenant, bal_grant_fn *fn,
+                                     void *ctx, bal_error *err);
+
+/* ---- keys -------------------------------------------------------------- */
+
+/* An Ed25519 pair, its public half, or a shared secret. */
+typedef struct bal_key bal_key;
+
+/* A new pair. */
+BAL_API BAL_CHECK int bal_key_generate(bal_key **out, bal_error *err);
+/* A PEM file (PKCS#8 pair or SPKI public half). A pair that others may read is
+ * loaded, and the log sink told. EINVAL: not an Ed25519 key. */
+BAL_API BAL_CHECK int bal_key_load(bal_key **out, const char *path,
+                                   bal_error *err);
+/* What BALLAST_SIGNING_KEY holds: the path of a PEM file (it has a '/' or ends
+ * in ".pem", or there is such a file), else a shared secret of 16 bytes or
+ * more. NULL in *out: it is not set. */
+BAL_API BAL_CHECK int bal_key_environment(bal_key **out, bal_error *err);
+/* The hex SHA-256 of the public half's SPKI DER; of a secret, "hmac:" and 16
+ * hex digits of a tag of it. */
+BAL_API const char *bal_key_id(const bal_key *self);
+/* PEM of the public half; NULL: a shared secret has none. */
+BAL_API const char *bal_key_public(const bal_key *self);
+/* The pair as PEM, mode 0600, durable. EEXISTS: never over a file. */
+BAL_API BAL_CHECK int bal_key_write(const bal_key *self, const char *path,
+                                    bal_error *err);
+BAL_API void bal_key_free(bal_key *self);
+/* Makes the key's public half one by which the store's proofs are trusted. The
+ * first key that signs in a store is trusted by it. */
+BAL_API BAL_CHECK int bal_key_trust(bal_store *store, const bal_key *key,
+                                    bal_error *err);
+
+/* ---- forgetting and proofs --------------------------------------------- */
+
+typedef struct bal_proof bal_proof;
+
+enum bal_forget_flags {
+    BAL_FORGET_DRY_RUN = 1, /* the plan: nothing is changed, no proof */
+};
+
+typedef struct bal_forget_options {
+    const bal_id *commit; /* NULL: the whole tenant */
+    const char *reason;   /* required */
+    const bal_key *key;   /* NULL: unsigned, if the store trusts no key yet */
+    const char *key_path; /* of key: where a later command finds it if this one
+                             is killed. NULL: the environment */
+    unsigned flags;
+} bal_forget_options;
+
+/* Removes a commit, or all that a tenant has, so that no byte of it is left in
+ * the store, and makes a proof of that. Whatever is killed is finished by the
+ * next command that opens the store. Commits on it keep their ids; refs go to
+ * its parent. ENOTFOUND: nothing matched. ECONFLICT: a key that the store does
+ * not trust. EBUSY: others are at work; where the deletion had begun, it will
+ * be finished by the next command. */
+BAL_API BAL_CHECK int bal_forget(bal_proof **out, bal_tenant *tenant,
+                                 const bal_forget_options *options,
+                                 bal_error *err);
+
+typedef int bal_pending_fn(void *ctx, const char *tenant, const char *reason,
+                           const char *key_id);
+/* Deletions whose bytes are gone and which wait for their signature, because
+ * the process was killed and its key is not at hand: those that key (NULL:
+ * none) was to sign are signed, then fn (NULL: not asked for) is called for
+ * each that still waits. */
+BAL_API BAL_CHECK int bal_forget_finish(bal_store *store, const bal_key *key,
+                                        bal_pending_fn *fn, void *ctx,
+                                        bal_error *err);
+
+typedef struct bal_proof_info {
+    char attestation[65]; /* hex SHA-256 of the statement */
+    const char *tenant;
+    const char *reason;
+    const char *algorithm; /* ed25519 hmac-sha256 none */
+    const char *key_id;    /* NULL: unsigned */
+    uint64_t log_index;
+    uint64_t commits, manifests, blocks, bytes_freed;
+    uint64_t revoked_grants;
+    int64_t completed_at;
+    const char *statement; /* canonical JSON (RFC 8785) of an in-toto
+                              statement; of a dry run the plan. NULL: it cannot
+                              be read, which bal_proof_verify explains */
+    const char *envelope;  /* DSSE, JSON; NULL: as before, or a dry run */
+} bal_proof_info;
+
+/* One of the store's proofs, by the 64 hex digits of its attestation.
+ * ENOTFOUND. */
+BAL_API BAL_CHECK int bal_proof_open(bal_proof **out, bal_store *store,
+                                     const char *attestation, bal_error *err);
+/* A bundle that bal_proof_bundle made, or a bare DSSE envelope. 256 MiB at
+ * most. ECORRUPT. */
+BAL_API BAL_CHECK int bal_proof_load(bal_proof **out, const char *path,
+                                     bal_error *err);
+BAL_API const bal_proof_info *bal_proof_info_of(const bal_proof *self);
+/* Each view that the deletion broke, of its tenant and direct grantees. */
+BAL_API BAL_CHECK int bal_proof_views(const bal_proof *self, bal_view_fn *fn,
+                                      void *ctx, bal_error *err);
+/* What is retained although it was asked for, and why. */
+typedef int bal_retained_fn(void *ctx, const char *kind, const bal_id *id,
+                            const char *why);
+BAL_API BAL_CHECK int bal_proof_retained(const bal_proof *self,
+                                         bal_retained_fn *fn, void *ctx,
+                                         bal_error *err);
+BAL_API void bal_proof_free(bal_proof *self);
+typedef int bal_proof_fn(void *ctx, const bal_proof *proof);
+/* In the order of the log. tenant NULL: of every tenant. */
+BAL_API BAL_CHECK int bal_proof_each(bal_store *store, bal_tenant *tenant,
+                                     bal_proof_fn *fn, void *ctx,
+                                     bal_error *err);
+
+typedef enum bal_finding {
+    BAL_FINDING_PROBLEM, /* the proof does not hold */
+    BAL_FINDING_NOTE,    /* it does: "present again since …", unsigned */
+} bal_finding;
+typedef int bal_finding_fn(void *ctx, bal_finding finding, const char *text);
+typedef struct bal_verdict {
+    uint64_t problems;
+    bool signed_by_trusted; /* else it is consistent at most */
+} bal_verdict;
+/* Checks it anew: that the statement is canonical and says what its attestation
+ * covers; that a trusted key signed it (key, or with NULL those that the store
+ * trusts; never one that the proof brings); that the log holds it, under a
+ * checkpoint; and unless store is NULL (offline: key is then needed, and the
+ * proof a bundle) that neither database, backend listing, view cache nor a
+ * journal has anything of what it names. Success says that the check went
+ * through, verdict what it found. */
+BAL_API BAL_CHECK int bal_proof_verify(const bal_proof *self, bal_store *store,
+                                       const bal_key *key, bal_finding_fn *fn,
+                                       void *ctx, bal_verdict *verdict,
+                                       bal_error *err);
+
+/* Texts that end with a newline, to be freed with bal_text_free. */
+/* The envelope, its place in the log and the log's head, as one JSON document
+ * that verifies without the store. */
+BAL_API BAL_CHECK int bal_proof_bundle(char **out, bal_store *store,
+                                       const bal_proof *proof, bal_error *err);
+/* The log's head, signed by key (NULL: the one signed last). ENOTFOUND: none
+ * was ever signed. */
+BAL_API BAL_CHECK int bal_proof_checkpoint(char **out, bal_store *store,
+                                           const bal_key *key, bal_error *err);
+/* JSON: that the log's first `from` entries are the beginning of its first
+ * `to` (0: all); with proof, that proof's place among the first `to`. */
+BAL_API BAL_CHECK int bal_proof_prove(char **out, bal_store *store,
+                                      const bal_proof *proof, uint64_t from,
+                                      uint64_t to, bal_error *err);
+BAL_API void bal_text_free(char *text);
+
+/* Notes that a commit was written to a folder, so that its deletion can name
+ * the copy. */
+BAL_API BAL_CHECK int bal_exported(bal_tenant *tenant, const bal_id *commit,
+                                   const char *path, bal_error *err);
+
 /* ---- upkeep ------------------------------------------------------------ */
 
 typedef struct bal_problem {
@@ -512,19 +699,20 @@ typedef struct bal_problem {
 typedef int bal_problem_fn(void *ctx, const bal_problem *problem);
 
 enum bal_fsck_flags {
-    BAL_FSCK_FAST = 1,   /* names, sizes and headers; no payloads */
+    BAL_FSCK_FAST = 1,   /* names and sizes; no bytes are read */
     BAL_FSCK_REPAIR = 2, /* what can be without loss: orphans, temporaries */
 };
 
 typedef struct bal_fsck_report {
     uint64_t commits, blocks, bytes; /* checked */
     uint64_t problems;
+    uint64_t healed; /* blocks that were put again; told as expected */
 } bal_fsck_report;
 
 typedef struct bal_fsck_options {
     unsigned flags;
-    const char *from; /* a model folder to heal blocks from: EUNSUPPORTED so
-                         far. NULL: none */
+    const char *from; /* with REPAIR: a model folder to heal blocks from whose
+                         bytes are damaged or missing. NULL: none */
 } bal_fsck_options;
 
 /* tenant NULL: every tenant. options NULL: every byte, nothing mended but what

@@ -15,7 +15,10 @@
 #undef vsprintf
 
 #pragma GCC poison strcpy strcat sprintf vsprintf strtok gets atoi atol atof
-#pragma GCC poison strtol strtoul strtoll strtoull rand srand localtime gmtime
+#pragma GCC poison strtol strtoul strtoll strtoull srand localtime gmtime
 #pragma GCC poison setjmp longjmp alloca
+
+/* Not poison: libcrypto's headers have parameters of this name. */
+#define rand() rand_is_banned_by_core_banned_h
 
 #endif

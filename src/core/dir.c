@@ -29,7 +29,7 @@ static int parent_of(bal_buf *out, const char *path, bal_error *err)
                : bal_buf_text(out, ".", err);
 }
 
-static int sync_parent(const char *path, bal_error *err)
+int bal_sync_parent(const char *path, bal_error *err)
 {
     BAL_LOCAL(bal_buf) parent = { 0 };
     int rc = parent_of(&parent, path, err);
@@ -42,7 +42,7 @@ static int sync_parent(const char *path, bal_error *err)
 static int make_dir(const char *path, bal_error *err)
 {
     if (!mkdir(path, 0777))
-        return sync_parent(path, err);
+        return bal_sync_parent(path, err);
     if (errno != EEXIST)
         return bal_fail_errno(err, "making '%s'", path);
     if (bal_path_type_of(path) != BAL_PATH_DIR)

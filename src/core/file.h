@@ -29,9 +29,10 @@ BAL_CHECK int bal_file_slurp(bal_buf *out, const char *path, size_t ceiling,
 /* write(2) until all is written. */
 BAL_CHECK int bal_write_all(int fd, const void *data, size_t len,
                             const char *path, bal_error *err);
-/* fsync of an open file, of a directory by path. */
+/* fsync of an open file, of a directory by path, of the one that holds path. */
 BAL_CHECK int bal_sync_fd(int fd, const char *path, bal_error *err);
 BAL_CHECK int bal_sync_dir(const char *path, bal_error *err);
+BAL_CHECK int bal_sync_parent(const char *path, bal_error *err);
 /* Ask for write-back to begin, without waiting for it. */
 void bal_sync_begin(int fd, uint64_t offset, uint64_t len);
 
