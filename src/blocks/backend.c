@@ -127,13 +127,16 @@ int bal_backend_size(bal_backend *self, const char *name, uint64_t *size,
     return self->ops->size(self, name, size, err);
 }
 
-int bal_backend_remove(bal_backend *self, const char *name, uint64_t *freed,
-                       bal_error *err)
+int bal_backend_remove(bal_backend *self, const char *const *names,
+                       size_t count, uint64_t *freed, bal_error *err)
 {
-    int rc = check_name(name, err);
-    if (rc)
-        return rc;
-    return self->ops->remove(self, name, freed, err);
+    *freed = 0;
+    for (size_t i = 0; i < count; i++) {
+        int rc = check_name(names[i], err);
+        if (rc)
+            return rc;
+    }
+    return count ? self->ops->remove(self, names, count, freed, err) : 0;
 }
 
 int bal_backend_list(bal_backend *self, const char *prefix, bal_listed_fn *fn,

@@ -41,9 +41,11 @@ typedef struct bal_backend_ops {
     void (*discard)(bal_backend *self, bal_staged *staged);
     int (*size)(bal_backend *self, const char *name, uint64_t *size,
                 bal_error *err); /* ENOTFOUND is sure; EIO: cannot tell */
-    /* Absent is fine (*freed 0); durable once returned. */
-    int (*remove)(bal_backend *self, const char *name, uint64_t *freed,
-                  bal_error *err);
+    /* Absent is fine; *freed: bytes that went, also when it fails half way.
+     * Durable once returned; each directory is synced once, and those that
+     * are empty then go as well. So nobody may stage meanwhile. */
+    int (*remove)(bal_backend *self, const char *const *names, size_t count,
+                  uint64_t *freed, bal_error *err);
     /* Names below prefix, which is empty or ends with a slash, in no order. */
     int (*list)(bal_backend *self, const char *prefix, bal_listed_fn *fn,
                 void *ctx, bal_error *err);
@@ -76,8 +78,8 @@ BAL_CHECK int bal_backend_settle(bal_backend *self, bal_staged *staged,
 void bal_backend_discard(bal_backend *self, bal_staged *staged);
 BAL_CHECK int bal_backend_size(bal_backend *self, const char *name,
                                uint64_t *size, bal_error *err);
-BAL_CHECK int bal_backend_remove(bal_backend *self, const char *name,
-                                 uint64_t *freed, bal_error *err);
+BAL_CHECK int bal_backend_remove(bal_backend *self, const char *const *names,
+                                 size_t count, uint64_t *freed, bal_error *err);
 BAL_CHECK int bal_backend_list(bal_backend *self, const char *prefix,
                                bal_listed_fn *fn, void *ctx, bal_error *err);
 BAL_CHECK int bal_backend_sweep(bal_backend *self, uint64_t *bytes,

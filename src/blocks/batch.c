@@ -138,7 +138,9 @@ static int stage_block(const bal_batch *batch, bal_bench *bench,
     bal_block_check(header.check, &header, (bal_bytes){ 0 }, &hash);
     bal_block_header_write(bytes, &header);
     bal_bytes parts[] = { { bytes, sizeof(bytes) }, payload };
-    item->put = (bal_put){ sizeof(bytes) + payload.len, codec };
+    item->put =
+        (bal_put){ .stored = sizeof(bytes) + payload.len, .codec = codec };
+    memcpy(item->put.check.bytes, header.check, sizeof(header.check));
     return bal_backend_stage(batch->blocks->backend, staged, name, parts, 2,
                              err);
 }

@@ -105,6 +105,19 @@ int bal_block_name(char out[BAL_BLOCK_NAME_ROOM], const char *tenant,
     return 0;
 }
 
+int bal_block_key(bal_cache_key *key, const char *tenant, const bal_id *id,
+                  bal_error *err)
+{
+    char name[BAL_BLOCK_NAME_ROOM];
+    int rc = bal_block_name(name, tenant, id, err);
+    if (rc)
+        return rc;
+
+    *key = (bal_cache_key){ .id = *id };
+    memcpy(key->tenant, tenant, strlen(tenant));
+    return 0;
+}
+
 void bal_block_check(uint8_t out[32], const bal_block_header *header,
                      bal_bytes extra, const bal_id *payload)
 {
@@ -260,19 +273,6 @@ static int fill(void *ctx, uint8_t *to, size_t size, bal_error *err)
                       err);
 }
 
-static int set_key(bal_cache_key *key, const char *tenant, const bal_id *id,
-                   bal_error *err)
-{
-    char name[BAL_BLOCK_NAME_ROOM];
-    int rc = bal_block_name(name, tenant, id, err);
-    if (rc)
-        return rc;
-
-    *key = (bal_cache_key){ .id = *id };
-    memcpy(key->tenant, tenant, strlen(tenant));
-    return 0;
-}
-
 static int read_part(bal_blocks *self, const bal_cache_key *key, uint64_t size,
                      uint64_t offset, void *to, size_t len, bal_error *err)
 {
@@ -300,7 +300,7 @@ int bal_blocks_read(bal_blocks *self, const bal_block_ref *block,
 
     if (offset > size || len > size - offset || size > BAL_BLOCK_LONGEST)
         return bal_fail(err, BAL_EINVAL, "a block has no such bytes");
-    int rc = set_key(&key, block->tenant, block->id, err);
+    int rc = bal_block_key(&key, block->tenant, block->id, err);
     if (rc)
         return rc;
     if (len == size)
@@ -347,8 +347,10 @@ static int verify_check(const block_reading *self, const bal_id *payload,
     return 0;
 }
 
-static int verify_all(block_reading *self, bal_error *err)
+/* All that is at rest, by its own check; and of a raw block, by its name. */
+static int verify_payload(block_reading *self, bal_error *err)
 {
+    const bal_block_header *header = &self->header;
     bal_id hash;
     int rc = load(self, BAL_BLOCK_LONGEST, err);
     if (rc)
@@ -356,6 +358,15 @@ static int verify_all(block_reading *self, bal_error *err)
 
     bal_hash_of(&hash, self->payload.data, self->payload.len);
     rc = verify_check(self, &hash, err);
+    if (rc)
+        return rc;
+    bool raw = header->codec == BAL_CODEC_RAW && !header->extra;
+    return raw && !bal_id_equal(&hash, self->id) ? wrong_hash(err) : 0;
+}
+
+static int verify_all(block_reading *self, bal_error *err)
+{
+    int rc = verify_payload(self, err);
     if (rc)
         return rc;
     /* Nothing is allocated before the check has said that it is a block. */
@@ -379,12 +390,29 @@ static int verify_header(block_reading *self, bal_error *err)
     return verify_check(self, self->id, err);
 }
 
+/* By flags; what is asked for least comes first. */
+typedef int verify_fn(block_reading *self, bal_error *err);
+static const struct {
+    unsigned flag;
+    verify_fn *verify;
+} depths[] = {
+    { BAL_VERIFY_HEADER, verify_header },
+    { BAL_VERIFY_PAYLOAD, verify_payload },
+};
+
+static verify_fn *depth_of(unsigned flags)
+{
+    for (size_t i = 0; i < sizeof(depths) / sizeof(depths[0]); i++)
+        if (flags & depths[i].flag)
+            return depths[i].verify;
+    return verify_all;
+}
+
 int bal_blocks_verify(bal_blocks *self, const char *tenant, const bal_id *id,
                       unsigned flags, bal_block_info *info, bal_error *err)
 {
     BAL_LOCAL(block_reading) reading = { self, tenant, id };
-    int rc = flags & BAL_VERIFY_HEADER ? verify_header(&reading, err)
-                                       : verify_all(&reading, err);
+    int rc = depth_of(flags)(&reading, err);
     if (rc)
         return about(id, rc, err);
     *info = (bal_block_info){
@@ -392,60 +420,6 @@ int bal_blocks_verify(bal_blocks *self, const char *tenant, const bal_id *id,
         .stored = reading.stored,
         .codec = reading.header.codec,
     };
+    memcpy(info->check.bytes, reading.header.check, sizeof(info->check.bytes));
     return 0;
-}
-
-/* ---- upkeep ------------------------------------------------------------- */
-
-int bal_blocks_remove(bal_blocks *self, const char *tenant, const bal_id *id,
-                      uint64_t *freed, bal_error *err)
-{
-    char name[BAL_BLOCK_NAME_ROOM];
-    bal_cache_key key;
-    int rc = set_key(&key, tenant, id, err);
-    if (rc)
-        return rc;
-    rc = bal_block_name(name, tenant, id, err);
-    if (rc)
-        return rc;
-
-    rc = bal_backend_remove(self->backend, name, freed, err);
-    /* Afterwards, or a reader could bring it back in between. */
-    bal_cache_forget(self->cache, &key);
-    return rc ? about(id, rc, err) : 0;
-}
-
-typedef struct block_listing {
-    bal_block_fn *fn;
-    void *ctx;
-    size_t prefix; /* length of "acme/" */
-} block_listing;
-
-/* True if the rest of a name is a digit, a slash and the id it begins. */
-static bool name_of_block(bal_id *id, const char *rest)
-{
-    return rest[0] && rest[1] == '/' && rest[0] == rest[2] &&
-           !bal_id_parse(id, rest + 2, NULL);
-}
-
-static int list_one(void *ctx, const char *name, uint64_t size, bal_error *err)
-{
-    const block_listing *self = ctx;
-    bal_id id;
-    bool block = name_of_block(&id, name + self->prefix);
-
-    return self->fn(self->ctx, block ? &id : NULL, name, size, err);
-}
-
-int bal_blocks_each(bal_blocks *self, const char *tenant, bal_block_fn *fn,
-                    void *ctx, bal_error *err)
-{
-    char name[BAL_BLOCK_NAME_ROOM];
-    int rc = bal_block_name(name, tenant, &(bal_id){ 0 }, err);
-    if (rc)
-        return rc;
-
-    block_listing listing = { fn, ctx, strlen(tenant) + 1 };
-    name[listing.prefix] = '\0';
-    return bal_backend_list(self->backend, name, list_one, &listing, err);
 }

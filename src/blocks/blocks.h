@@ -33,6 +33,7 @@ typedef struct bal_batch {
 typedef struct bal_put {
     uint64_t stored; /* bytes at rest, header included */
     unsigned codec;
+    bal_id check; /* the header's, which covers every byte at rest */
 } bal_put;
 
 BAL_CHECK int bal_batch_begin(bal_batch *out, bal_blocks *blocks,
@@ -62,15 +63,26 @@ typedef struct bal_block_info {
     uint64_t logical;
     uint64_t stored;
     unsigned codec;
+    bal_id check; /* the header's */
 } bal_block_info;
-/* Header and payload hash, and unless flags say so, the decoded hash too. */
-enum bal_verify_flags { BAL_VERIFY_HEADER = 1 };
+/* Every byte at rest against the header's check, and decoded, against the name.
+ * A payload that is not decoded may be another block's whole: that its bytes
+ * are what was put under the name is known where info->check is what the put
+ * had, and then as sure as by decoding. ENOTFOUND, ECORRUPT. */
+enum bal_verify_flags {
+    BAL_VERIFY_HEADER = 1,  /* size and header alone */
+    BAL_VERIFY_PAYLOAD = 2, /* header and payload, not decoded */
+};
 BAL_CHECK int bal_blocks_verify(bal_blocks *self, const char *tenant,
                                 const bal_id *id, unsigned flags,
                                 bal_block_info *info, bal_error *err);
+/* Their bytes, here and in the cache of decoded blocks; one that is absent is
+ * fine. *freed: bytes at rest that went, also when it fails half way. Durable
+ * once returned. Directories that are empty then go too, so the caller holds
+ * the store's lock alone. */
 BAL_CHECK int bal_blocks_remove(bal_blocks *self, const char *tenant,
-                                const bal_id *id, uint64_t *freed,
-                                bal_error *err);
+                                const bal_id *ids, size_t count,
+                                uint64_t *freed, bal_error *err);
 /* Every name the backend has for a tenant; id is NULL for one that is not a
  * block's. */
 typedef int bal_block_fn(void *ctx, const bal_id *id, const char *name,

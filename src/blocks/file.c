@@ -1,5 +1,6 @@
 /* Runs as files below one directory: the way there and back, and the list of
- * what there is. How they come to be is in stage.c. */
+ * what there is. How they come to be is in stage.c, how they go in
+ * remove.c. */
 #include "blocks/file.h"
 
 #include <dirent.h>
@@ -100,29 +101,6 @@ static int file_size(bal_backend *self, const char *name, uint64_t *size,
         return bal_fail(err, BAL_EIO, "'%s' is not a regular file", path.data);
     *size = (uint64_t)info.st_size;
     return 0;
-}
-
-static int file_remove(bal_backend *self, const char *name, uint64_t *freed,
-                       bal_error *err)
-{
-    BAL_LOCAL(bal_buf) path = { 0 };
-    uint64_t size = 0;
-    int rc = file_size(self, name, &size, err);
-    if (rc && rc != BAL_ENOTFOUND)
-        return rc;
-    rc = bal_file_backend_path(of(self), &path, name, err);
-    if (rc)
-        return rc;
-
-    *freed = 0;
-    if (!unlink(path.data))
-        *freed = size;
-    else if (errno != ENOENT)
-        return bal_fail_errno(err, "removing '%s'", path.data);
-    /* Also when it was gone: whoever removed it may not have got this far. */
-    *strrchr(path.data, '/') = '\0';
-    rc = bal_sync_dir(path.data, err);
-    return rc == BAL_ENOTFOUND ? 0 : rc;
 }
 
 /* ---- list --------------------------------------------------------------- */
@@ -233,7 +211,7 @@ const bal_backend_ops bal_backend_file = {
     .settle = bal_file_backend_settle,
     .discard = bal_file_backend_discard,
     .size = file_size,
-    .remove = file_remove,
+    .remove = bal_file_backend_remove,
     .list = file_list,
     .sweep = bal_file_backend_sweep,
     .free = file_free,

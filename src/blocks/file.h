@@ -37,6 +37,9 @@ int bal_file_backend_stage(bal_backend *self, bal_staged *out, const char *name,
 int bal_file_backend_settle(bal_backend *self, bal_staged *staged, size_t count,
                             bal_work *work, bal_error *err);
 void bal_file_backend_discard(bal_backend *self, bal_staged *staged);
+/* remove.c */
+int bal_file_backend_remove(bal_backend *self, const char *const *names,
+                            size_t count, uint64_t *freed, bal_error *err);
 /* Remove the session and what is left in it. */
 void bal_file_backend_leave(file_backend *self);
 int bal_file_backend_sweep(bal_backend *self, uint64_t *bytes, unsigned flags,

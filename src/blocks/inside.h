@@ -33,6 +33,9 @@ void bal_bench_give(bal_blocks *blocks, bal_bench *bench);
 BAL_CHECK int bal_block_name(char out[BAL_BLOCK_NAME_ROOM], const char *tenant,
                              const bal_id *id, bal_error *err);
 
+BAL_CHECK int bal_block_key(bal_cache_key *key, const char *tenant,
+                            const bal_id *id, bal_error *err);
+
 /* What header->check must be; payload is the hash of the payload. */
 void bal_block_check(uint8_t out[32], const bal_block_header *header,
                      bal_bytes extra, const bal_id *payload);

@@ -13,10 +13,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "blocks/file.h"
+#include "blocks/dirs.h"
 #include "core/arith.h"
 #include "core/error.h"
-#include "core/map.h"
 #include "core/str.h"
 
 enum { PARTS = 8, PIECE = 128 << 10 };
@@ -240,59 +239,23 @@ void bal_file_backend_discard(bal_backend *self, bal_staged *staged)
 
 /* ---- settle ------------------------------------------------------------- */
 
-/* Directories that get new entries, those above before those below, each once.
- * As prefixes of staged names they need no memory of their own; "" is the
- * backend's own directory. */
 typedef struct settling {
     file_backend *backend;
     bal_staged *staged;
-    bal_map seen;
-    bal_buf dirs; /* of bal_bytes */
+    bal_dirs dirs;
 } settling;
 
 static void settling_done(settling *self)
 {
-    bal_map_done(&self->seen);
-    bal_buf_done(&self->dirs);
-}
-
-static int dir_path(const settling *self, size_t i, bal_buf *out,
-                    bal_error *err)
-{
-    const bal_bytes *dir = (const bal_bytes *)(void *)self->dirs.data + i;
-
-    bal_buf_clear(out);
-    return bal_buf_format(out, err, "%s/%.*s", self->backend->dir,
-                          (int)dir->len, (const char *)dir->data);
-}
-
-static size_t dir_count(const settling *self)
-{
-    return self->dirs.len / sizeof(bal_bytes);
-}
-
-static int add_dir(settling *self, const char *name, size_t len, bal_error *err)
-{
-    bal_bytes dir = { name, len };
-    size_t value = 0;
-    bool there = false;
-    int rc = bal_map_add(&self->seen, name, len, &value, &there, err);
-    if (rc || there)
-        return rc;
-    return bal_buf_append(&self->dirs, &dir, sizeof(dir), err);
+    bal_dirs_done(&self->dirs);
 }
 
 static int add_dirs(settling *self, size_t count, bal_error *err)
 {
     int rc = 0;
 
-    for (size_t i = 0; i < count && !rc; i++) {
-        const char *name = self->staged[i].name;
-        rc = add_dir(self, name, 0, err);
-        const char *slash = strchr(name, '/');
-        for (; slash && !rc; slash = strchr(slash + 1, '/'))
-            rc = add_dir(self, name, (size_t)(slash - name), err);
-    }
+    for (size_t i = 0; i < count && !rc; i++)
+        rc = bal_dirs_add(&self->dirs, self->staged[i].name, err);
     return rc;
 }
 
@@ -300,8 +263,8 @@ static int make_dirs(const settling *self, bal_error *err)
 {
     BAL_LOCAL(bal_buf) path = { 0 };
 
-    for (size_t i = 0; i < dir_count(self); i++) {
-        int rc = dir_path(self, i, &path, err);
+    for (size_t i = 0; i < bal_dirs_count(&self->dirs); i++) {
+        int rc = bal_dirs_path(&self->dirs, i, self->backend, &path, err);
         if (rc)
             return rc;
         if (mkdir(path.data, 0777) && errno != EEXIST)
@@ -327,7 +290,7 @@ static int sync_dir(size_t i, void *ctx, bal_error *err)
 {
     const settling *self = ctx;
     BAL_LOCAL(bal_buf) path = { 0 };
-    int rc = dir_path(self, i, &path, err);
+    int rc = bal_dirs_path(&self->dirs, i, self->backend, &path, err);
     if (rc)
         return rc;
     return bal_sync_dir(path.data, err);
@@ -370,7 +333,7 @@ int bal_file_backend_settle(bal_backend *self, bal_staged *staged, size_t count,
     rc = rename_all(&all, count, err);
     if (rc)
         return rc;
-    rc = bal_pool_run(work, dir_count(&all), sync_dir, &all, err);
+    rc = bal_pool_run(work, bal_dirs_count(&all.dirs), sync_dir, &all, err);
     if (rc)
         return rc;
     for (size_t i = 0; i < count; i++)

@@ -4,11 +4,20 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "graph/inputs.h"
 #include "graph/inside.h"
+#include "graph/seal.h"
 
 /* Each gives a tenant (or NULL), the name or id of a thing, and what else there
  * is to say of it: a text, an id, a number, NULL. */
+typedef enum check_when {
+    ALWAYS,
+    WHOLE, /* not with BAL_CHECK_FAST */
+    FAST,  /* only then */
+} check_when;
+
 typedef struct check {
+    check_when when;
     const char *scheme; /* NULL: of every database */
     const char *kind;
     const char *detail;
@@ -16,42 +25,58 @@ typedef struct check {
 } check;
 
 static const check checks[] = {
-    { "sqlite", "corrupt-database", "the database finds itself damaged",
+    { WHOLE, "sqlite", "corrupt-database", "the database finds itself damaged",
       "SELECT NULL, 'database', integrity_check FROM pragma_integrity_check "
       "WHERE integrity_check <> 'ok'" },
-    { "sqlite", "dangling-row", "a row points into a table where nothing is",
+    { FAST, "sqlite", "corrupt-database", "the database finds itself damaged",
+      "SELECT NULL, 'database', quick_check FROM pragma_quick_check "
+      "WHERE quick_check <> 'ok'" },
+    { WHOLE, "sqlite", "dangling-row",
+      "a row points into a table where nothing is",
       "SELECT NULL, \"table\", parent FROM pragma_foreign_key_check" },
-    { NULL, "dangling-ref", "the commit it is at is not there",
+    { ALWAYS, NULL, "dangling-ref", "the commit it is at is not there",
       "SELECT t.name, r.name, NULL FROM refs r "
       "LEFT JOIN tenants t ON t.tenant = r.tenant "
       "LEFT JOIN commits c ON c.number = r.commit_number "
       "AND c.tenant = r.tenant WHERE c.number IS NULL" },
-    { NULL, "dangling-parent", "its parent is not there",
+    { ALWAYS, NULL, "dangling-parent", "its parent is not there",
       "SELECT t.name, c.id, NULL FROM commits c "
       "LEFT JOIN tenants t ON t.tenant = c.tenant "
       "LEFT JOIN commits p ON p.number = c.parent "
       "AND p.tenant = c.tenant AND p.number < c.number "
       "WHERE c.parent IS NOT NULL AND p.number IS NULL" },
-    /* Only what was forgotten is passed over. */
-    { NULL, "wrong-parent", "its history does not go on where it was made",
+    { ALWAYS, NULL, "wrong-parent",
+      "its history does not go on where it was made",
       "SELECT t.name, c.id, NULL FROM commits c "
       "JOIN tenants t ON t.tenant = c.tenant "
       "LEFT JOIN commits p ON p.tenant = c.tenant AND p.id = c.made_on "
       "WHERE (p.number IS NOT NULL AND "
       "(c.parent IS NULL OR c.parent <> p.number)) "
       "OR (c.made_on IS NULL AND c.parent IS NOT NULL)" },
-    { NULL, "missing-manifest", "its manifest is not there",
+    /* Only what was forgotten, or is about to be, may be missed. A plan has ids
+     * as hex digits. */
+    { ALWAYS, "sqlite", "wrong-parent", "what it was made on is not there",
+      "SELECT t.name, c.id, c.made_on FROM commits c "
+      "JOIN tenants t ON t.tenant = c.tenant "
+      "LEFT JOIN commits p ON p.tenant = c.tenant AND p.id = c.made_on "
+      "WHERE c.made_on IS NOT NULL AND p.number IS NULL AND NOT EXISTS "
+      "(SELECT 1 FROM tombstones s WHERE s.tenant = t.name "
+      "AND s.kind = 0 AND s.id = c.made_on) AND NOT EXISTS "
+      "(SELECT 1 FROM journal j WHERE j.tenant = t.name "
+      "AND instr(j.plan, lower(hex(c.made_on))) > 0)" },
+    { ALWAYS, NULL, "missing-manifest", "its manifest is not there",
       "SELECT t.name, c.id, NULL FROM commits c "
       "LEFT JOIN tenants t ON t.tenant = c.tenant "
       "LEFT JOIN manifests m ON m.number = c.manifest "
       "AND m.tenant = c.tenant WHERE m.number IS NULL" },
-    { NULL, "missing-block-row", "a block it uses has no row",
+    { ALWAYS, NULL, "missing-block-row", "a block it uses has no row",
       "SELECT t.name, m.id, b.id FROM uses u "
       "LEFT JOIN manifests m ON m.number = u.manifest "
       "LEFT JOIN tenants t ON t.tenant = m.tenant "
       "LEFT JOIN blocks b ON b.number = u.block "
       "WHERE b.number IS NULL OR b.tenant <> m.tenant" },
-    { NULL, "reflog-mismatch", "its newest move does not end where it is",
+    { ALWAYS, NULL, "reflog-mismatch",
+      "its newest move does not end where it is",
       "SELECT t.name, r.name, m.new_id FROM refs r "
       "JOIN tenants t ON t.tenant = r.tenant "
       "JOIN commits c ON c.number = r.commit_number "
@@ -59,24 +84,56 @@ static const check checks[] = {
       "AND m.position = (SELECT MAX(position) FROM moves n "
       "WHERE n.tenant = r.tenant AND n.ref = r.name) "
       "WHERE m.new_id IS NULL OR m.new_id <> c.id" },
-    { NULL, "reflog-mismatch", "its newest move ends at a commit, it is gone",
+    { ALWAYS, NULL, "reflog-mismatch",
+      "its newest move ends at a commit, it is gone",
       "SELECT t.name, m.ref, m.new_id FROM moves m "
       "JOIN tenants t ON t.tenant = m.tenant "
       "LEFT JOIN refs r ON r.tenant = m.tenant AND r.name = m.ref "
       "WHERE r.name IS NULL AND m.new_id IS NOT NULL AND m.position = "
       "(SELECT MAX(position) FROM moves n "
       "WHERE n.tenant = m.tenant AND n.ref = m.ref)" },
-    { NULL, "reflog-gap", "a move of it is missing",
+    { ALWAYS, NULL, "reflog-gap", "a move of it is missing",
       "SELECT t.name, m.ref, NULL FROM moves m "
       "JOIN tenants t ON t.tenant = m.tenant "
       "GROUP BY t.name, m.ref "
       "HAVING MAX(m.position) - MIN(m.position) + 1 <> COUNT(*)" },
+    { ALWAYS, NULL, "dangling-grant", "the manifest it is of is not there",
+      "SELECT t.name, g.manifest, g.grantee FROM grants g "
+      "LEFT JOIN tenants t ON t.tenant = g.owner "
+      "LEFT JOIN manifests m ON m.tenant = g.owner AND m.id = g.manifest "
+      "WHERE g.revoked_at IS NULL AND m.number IS NULL" },
+    { ALWAYS, NULL, "wrong-inputs", "it has inputs and is no view",
+      "SELECT DISTINCT t.name, m.id, NULL FROM inputs i "
+      "JOIN manifests m ON m.number = i.manifest "
+      "LEFT JOIN tenants t ON t.tenant = m.tenant WHERE m.kind <> 'view'" },
+    { ALWAYS, NULL, "missing-proof", "a tombstone names one that is not there",
+      "SELECT s.tenant, s.id, s.attestation FROM tombstones s "
+      "LEFT JOIN proofs p ON p.attestation = s.attestation "
+      "WHERE p.position IS NULL" },
+    { ALWAYS, NULL, "log-gap", "the entry before this one is missing",
+      "SELECT p.tenant, p.attestation, p.position FROM proofs p "
+      "WHERE p.position > 0 AND NOT EXISTS "
+      "(SELECT 1 FROM proofs q WHERE q.position = p.position - 1)" },
+    { ALWAYS, NULL, BAL_FAULT_PENDING, "it has begun and is not done",
+      "SELECT j.tenant, j.number, NULL FROM journal j" },
+    { ALWAYS, NULL, "wrong-epoch", "there is not one",
+      "SELECT NULL, 'epoch', COUNT(*) FROM epoch HAVING COUNT(*) <> 1" },
+    { ALWAYS, NULL, "wrong-epoch", "it is of a later epoch than the database",
+      "SELECT t.name, c.id, c.epoch FROM commits c "
+      "JOIN tenants t ON t.tenant = c.tenant "
+      "WHERE c.epoch > (SELECT MAX(number) FROM epoch)" },
+    { ALWAYS, NULL, "wrong-epoch", "it is of a later epoch than the database",
+      "SELECT p.tenant, p.attestation, p.epoch FROM proofs p "
+      "WHERE p.epoch > (SELECT MAX(number) FROM epoch)" },
 };
 
+/* What a finding is called, and to whom it is told. */
 typedef struct check_job {
-    const check *row;
+    const char *kind;
+    const char *detail;
     bal_graph_fault_fn *fn;
     void *ctx;
+    bal_sealed table; /* of check_seals */
 } check_job;
 
 static int append(bal_buf *to, const bal_value *column, bal_error *err)
@@ -121,7 +178,7 @@ static int pass_fault(void *ctx, const bal_value *columns, size_t count,
     rc = append(&what, &columns[1], err);
     if (rc)
         return rc;
-    rc = bal_buf_text(&detail, job->row->detail, err);
+    rc = bal_buf_text(&detail, job->detail, err);
     if (rc)
         return rc;
     if (columns[2].type != BAL_VALUE_NULL) {
@@ -132,17 +189,17 @@ static int pass_fault(void *ctx, const bal_value *columns, size_t count,
         if (rc)
             return rc;
     }
-    return job->fn(job->ctx, job->row->kind, bal_buf_string(&what),
+    return job->fn(job->ctx, job->kind, bal_buf_string(&what),
                    bal_buf_string(&detail), err);
 }
 
 /* A database so damaged that a query fails is a finding as well. */
-static int run_check(bal_graph *self, check_job *job, bal_error *err)
+static int run_check(bal_graph *self, const char *sql, bal_row_fn *fn,
+                     check_job *job, bal_error *err)
 {
     bal_error damage = { 0 };
 
-    int rc = bal_db_query(self->db, job->row->sql, NULL, 0, pass_fault, job,
-                          &damage);
+    int rc = bal_db_query(self->db, sql, NULL, 0, fn, job, &damage);
     if (rc == BAL_ECORRUPT)
         return job->fn(job->ctx, "corrupt-database", "database", damage.text,
                        err);
@@ -151,24 +208,100 @@ static int run_check(bal_graph *self, check_job *job, bal_error *err)
     return rc;
 }
 
+static int check_facts(bal_graph *self, unsigned flags, bal_graph_fault_fn *fn,
+                       void *ctx, bal_error *err)
+{
+    check_when never = flags & BAL_CHECK_FAST ? WHOLE : FAST;
+
+    for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
+        const check *row = &checks[i];
+        check_job job = { row->kind, row->detail, fn, ctx, 0 };
+        if (row->when == never ||
+            (row->scheme && strcmp(row->scheme, self->db->ops->scheme)))
+            continue;
+        int rc = run_check(self, row->sql, pass_fault, &job, err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+/* ---- seals -------------------------------------------------------------- */
+
+/* Columns: whose it is, what it is called, which table's, the seal, and what it
+ * covers. */
+static int pass_sealed(void *ctx, const bal_value *columns, size_t count,
+                       bal_error *err)
+{
+    const check_job *job = ctx;
+
+    if (bal_seal_fits(job->table, &columns[3], count - 3))
+        return 0;
+    return pass_fault(ctx, columns, count, err);
+}
+
+static int check_seals(bal_graph *self, unsigned flags, bal_graph_fault_fn *fn,
+                       void *ctx, bal_error *err)
+{
+    for (size_t i = 0; i < BAL_SEALED_TABLES; i++) {
+        if ((flags & BAL_CHECK_FAST) && i == BAL_SEALED_BLOCKS)
+            continue;
+        check_job job = { "wrong-seal", "something else has written to its row",
+                          fn, ctx, (bal_sealed)i };
+        const bal_seal_row *row = bal_seal_row_of(job.table);
+        BAL_LOCAL(bal_buf) first = { 0 };
+        BAL_LOCAL(bal_buf) sql = { 0 };
+        int rc = bal_buf_format(&first, err, "%s, %s, '%s', ", row->tenant,
+                                row->what, row->table);
+        if (!rc)
+            rc = bal_seal_select(&sql, job.table, bal_buf_string(&first), err);
+        if (!rc)
+            rc = run_check(self, bal_buf_string(&sql), pass_sealed, &job, err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+static int tell_inputs(void *ctx, const bal_value *tenant, const bal_value *id,
+                       bal_error *err)
+{
+    const bal_value columns[] = { *tenant, *id, bal_null() };
+
+    return pass_fault(ctx, columns, 3, err);
+}
+
+/* As run_check, but that what is compared with is in the bodies of views. */
+static int check_inputs(bal_graph *self, bal_graph_fault_fn *fn, void *ctx,
+                        bal_error *err)
+{
+    check_job job = { "wrong-inputs",
+                      "its inputs are not those that are kept for it", fn, ctx,
+                      0 };
+    bal_error damage = { 0 };
+
+    int rc = bal_inputs_check(self->db, tell_inputs, &job, &damage);
+    if (rc == BAL_ECORRUPT)
+        return fn(ctx, "corrupt-database", "database", damage.text, err);
+    if (rc && err)
+        *err = damage;
+    return rc;
+}
+
 /* The transaction only reads, so it just ends: in a damaged database its commit
  * would fail as well. */
-int bal_graph_check(bal_graph *self, bal_graph_fault_fn *fn, void *ctx,
-                    bal_error *err)
+int bal_graph_check(bal_graph *self, unsigned flags, bal_graph_fault_fn *fn,
+                    void *ctx, bal_error *err)
 {
     BAL_LOCAL(bal_tx) tx = { 0 };
 
     int rc = bal_tx_begin(&tx, self->db, 0, err);
     if (rc)
         return rc;
-    for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
-        check_job job = { &checks[i], fn, ctx };
-        const char *scheme = checks[i].scheme;
-        if (scheme && strcmp(scheme, self->db->ops->scheme))
-            continue;
-        rc = run_check(self, &job, err);
-        if (rc)
-            return rc;
-    }
-    return 0;
+    rc = check_facts(self, flags, fn, ctx, err);
+    if (!rc)
+        rc = check_inputs(self, fn, ctx, err);
+    if (!rc)
+        rc = check_seals(self, flags, fn, ctx, err);
+    return rc;
 }

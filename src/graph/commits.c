@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "graph/grants.h"
 #include "graph/inside.h"
+#include "graph/seal.h"
 
 /* Rows that one query of a history takes: enough that the query itself is
  * nothing, few enough that who stops early has not paid for the rest. */
@@ -13,7 +15,7 @@
 /* The columns of read_commit, of commits c, manifests m and parents p. */
 #define COLUMNS                                                                \
     "c.number, c.id, m.id, p.id, c.made_on, m.kind, c.message, c.author, "     \
-    "c.base_model, c.metadata, c.created_at "
+    "c.base_model, c.metadata, c.created_at, c.epoch "
 #define JOINED                                                                 \
     "LEFT JOIN manifests m ON m.number = c.manifest "                          \
     "LEFT JOIN commits p ON p.number = c.parent "
@@ -59,7 +61,7 @@ static int read_commit(bal_commit_row *row, const bal_value *columns,
             return rc;
     }
     row->created_at = columns[10].number;
-    return 0;
+    return bal_column_count(&row->epoch, &columns[11], err);
 }
 
 typedef struct commit_job {
@@ -170,6 +172,8 @@ static int put(bal_graph *self, int64_t tenant, const bal_commit_row *row,
     bal_value manifest = bal_null();
     bal_value parent = bal_null();
     uint64_t changed = 0;
+    uint64_t epoch = 0;
+    bal_id seal;
 
     int rc = find_manifest(self, tenant, row, &manifest, err);
     if (rc)
@@ -178,6 +182,17 @@ static int put(bal_graph *self, int64_t tenant, const bal_commit_row *row,
     if (rc)
         return rc;
 
+    rc = bal_graph_epoch(self, &epoch, err);
+    if (rc)
+        return rc;
+
+    const bal_value sealed[] = {
+        bal_int(tenant),
+        bal_id_value(&row->id),
+        bal_int((int64_t)epoch),
+        bal_id_value(row->has_parent ? &row->parent : NULL),
+    };
+    bal_seal_of(&seal, BAL_SEALED_COMMITS, sealed, 4);
     const bal_value args[] = {
         bal_int(tenant),
         bal_id_value(&row->id),
@@ -189,14 +204,15 @@ static int put(bal_graph *self, int64_t tenant, const bal_commit_row *row,
         bal_text(row->base_model),
         bal_text(row->message),
         bal_text(row->metadata),
+        bal_int((int64_t)epoch),
+        bal_id_value(&seal),
     };
     rc = bal_db_run(self->db,
                     "INSERT INTO commits (tenant, id, manifest, parent, "
                     "made_on, created_at, author, base_model, message, "
-                    "metadata) "
-                    "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) "
-                    "ON CONFLICT DO NOTHING",
-                    args, 10, &changed, err);
+                    "metadata, epoch, seal) VALUES ($1, $2, $3, $4, $5, $6, "
+                    "$7, $8, $9, $10, $11, $12) ON CONFLICT DO NOTHING",
+                    args, 12, &changed, err);
     if (rc)
         return rc;
     if (!changed)
@@ -313,22 +329,27 @@ static int filled(bal_id *out, const char *prefix, size_t len, char digit,
     return bal_id_parse(out, hex, err);
 }
 
+int bal_id_range(bal_id *low, bal_id *high, const char *prefix, size_t least,
+                 bal_error *err)
+{
+    size_t len = strlen(prefix);
+
+    if (len < least || len > BAL_ID_HEX)
+        return bal_fail(err, BAL_EINVAL,
+                        "a prefix has %zu to 64 hex digits, '%.80s' has %zu",
+                        least, prefix, len);
+    int rc = filled(low, prefix, len, '0', err);
+    return rc ? rc : filled(high, prefix, len, 'f', err);
+}
+
 int bal_graph_prefix(bal_graph *self, int64_t tenant, const char *prefix,
                      uint64_t limit, bal_graph_id_fn *fn, void *ctx,
                      bal_error *err)
 {
-    size_t len = strlen(prefix);
     bal_id low;
     bal_id high;
 
-    if (!len || len > BAL_ID_HEX)
-        return bal_fail(err, BAL_EINVAL,
-                        "a prefix has 1 to 64 hex digits, '%.80s' has %zu",
-                        prefix, len);
-    int rc = filled(&low, prefix, len, '0', err);
-    if (rc)
-        return rc;
-    rc = filled(&high, prefix, len, 'f', err);
+    int rc = bal_id_range(&low, &high, prefix, 1, err);
     if (rc)
         return rc;
 

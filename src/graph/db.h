@@ -57,6 +57,10 @@ typedef struct bal_db_ops {
     int (*begin)(bal_db *self, unsigned flags, bal_error *err);
     int (*commit)(bal_db *self, bal_error *err); /* durable on return */
     void (*rollback)(bal_db *self);
+    /* Leaves nothing of what was deleted in the database's own files. Outside
+     * of transactions; EBUSY where a reader or writer stays longer than
+     * `wait`. */
+    int (*scrub)(bal_db *self, bal_error *err);
     void (*free)(bal_db *self);
 } bal_db_ops;
 
@@ -76,6 +80,9 @@ BAL_CHECK int bal_db_query(bal_db *self, const char *sql, const bal_value *args,
 /* For statements without rows; *changed may be NULL. */
 BAL_CHECK int bal_db_run(bal_db *self, const char *sql, const bal_value *args,
                          size_t count, uint64_t *changed, bal_error *err);
+
+/* See scrub of bal_db_ops. */
+BAL_CHECK int bal_db_scrub(bal_db *self, bal_error *err);
 
 /* A transaction: rolled back when its scope ends without commit. Holds the
  * connection's lock from begin on; calls inside it by the same thread are

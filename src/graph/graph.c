@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "graph/inside.h"
+#include "graph/seal.h"
 
 /* ---- columns ----------------------------------------------------------- */
 
@@ -48,6 +49,17 @@ int bal_column_text(const char **out, const bal_value *column, bal_error *err)
                         "the database has something else where a text "
                         "belongs");
     *out = column->bytes.data;
+    return 0;
+}
+
+int bal_column_bytes(void *out, size_t len, const bal_value *column,
+                     bal_error *err)
+{
+    if (column->type != BAL_VALUE_BLOB || column->bytes.len != len)
+        return bal_fail(err, BAL_ECORRUPT,
+                        "the database has something else where a hash "
+                        "belongs");
+    memcpy(out, column->bytes.data, len);
     return 0;
 }
 
@@ -191,49 +203,84 @@ int bal_graph_setting(bal_graph *self, const char *key, bal_buf *to,
     return 0;
 }
 
+int bal_setting_put(bal_db *db, const char *key, const char *value,
+                    bal_error *err)
+{
+    bal_value args[] = { bal_text(key), bal_text(value), bal_null() };
+    bal_id seal;
+
+    bal_seal_of(&seal, BAL_SEALED_SETTINGS, args, 2);
+    args[2] = bal_id_value(&seal);
+    return bal_db_run(db,
+                      "INSERT INTO settings (key, value, seal) "
+                      "VALUES ($1, $2, $3) ON CONFLICT (key) DO UPDATE "
+                      "SET value = excluded.value, seal = excluded.seal",
+                      args, 3, NULL, err);
+}
+
 int bal_graph_set(bal_graph *self, const char *key, const char *value,
                   bal_error *err)
 {
-    const bal_value args[] = { bal_text(key), bal_text(value) };
+    const bal_value args[] = { bal_text(key) };
 
-    if (!value)
-        return bal_db_run(self->db, "DELETE FROM settings WHERE key = $1", args,
-                          1, NULL, err);
-    return bal_db_run(self->db,
-                      "INSERT INTO settings (key, value) VALUES ($1, $2) "
-                      "ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                      args, 2, NULL, err);
+    if (value)
+        return bal_setting_put(self->db, key, value, err);
+    return bal_db_run(self->db, "DELETE FROM settings WHERE key = $1", args, 1,
+                      NULL, err);
 }
 
 /* ---- tenants ----------------------------------------------------------- */
 
+static int find_tenant(bal_graph *self, int64_t *tenant, const char *name,
+                       bool *there, bal_error *err)
+{
+    const bal_value args[] = { bal_text(name) };
+
+    return bal_graph_number(self, "SELECT tenant FROM tenants WHERE name = $1",
+                            args, 1, tenant, there, err);
+}
+
+/* The seal covers the number, so that comes first. */
+static int make_tenant(bal_graph *self, int64_t *tenant, const char *name,
+                       bal_error *err)
+{
+    BAL_LOCAL(bal_tx) tx = { 0 };
+    int64_t number = 0;
+    bool there = false;
+
+    int rc = bal_tx_begin(&tx, self->db, BAL_TX_WRITE, err);
+    if (rc)
+        return rc;
+    rc = find_tenant(self, &number, name, &there, err);
+    if (!rc && !there)
+        rc = bal_graph_number(self,
+                              "SELECT COALESCE(MAX(tenant), 0) + 1 "
+                              "FROM tenants",
+                              NULL, 0, &number, &there, err);
+    if (rc)
+        return rc;
+    const bal_value columns[] = { bal_int(number), bal_text(name) };
+    rc = bal_sealed_put(self->db, BAL_SEALED_TENANTS, columns, NULL, err);
+    if (rc)
+        return rc;
+    rc = bal_tx_commit(&tx, err);
+    if (rc)
+        return rc;
+    *tenant = number;
+    return 0;
+}
+
 int bal_graph_tenant(bal_graph *self, int64_t *tenant, const char *name,
                      unsigned flags, bal_error *err)
 {
-    static const char *const find =
-        "SELECT tenant FROM tenants WHERE name = $1";
-    const bal_value args[] = { bal_text(name) };
     bool there = false;
 
-    int rc = bal_graph_number(self, find, args, 1, tenant, &there, err);
+    int rc = find_tenant(self, tenant, name, &there, err);
     if (rc || there)
         return rc;
     if (!(flags & BAL_DB_CREATE))
         return bal_fail(err, BAL_ENOTFOUND, "no tenant '%s'", name);
-
-    rc = bal_db_run(self->db,
-                    "INSERT INTO tenants (name) VALUES ($1) "
-                    "ON CONFLICT DO NOTHING",
-                    args, 1, NULL, err);
-    if (rc)
-        return rc;
-    rc = bal_graph_number(self, find, args, 1, tenant, &there, err);
-    if (rc)
-        return rc;
-    if (!there)
-        return bal_fail(err, BAL_ECONFLICT, "tenant '%s' was removed meanwhile",
-                        name);
-    return 0;
+    return make_tenant(self, tenant, name, err);
 }
 
 typedef struct name_job {
@@ -256,6 +303,18 @@ static int pass_name(void *ctx, const bal_value *columns, size_t count,
 
 int bal_graph_tenants(bal_graph *self, bal_graph_name_fn *fn, void *ctx,
                       bal_error *err)
+{
+    name_job job = { fn, ctx };
+
+    return bal_db_query(self->db,
+                        "SELECT t.name FROM tenants t WHERE EXISTS "
+                        "(SELECT 1 FROM commits c WHERE c.tenant = t.tenant) "
+                        "ORDER BY t.name",
+                        NULL, 0, pass_name, &job, err);
+}
+
+int bal_graph_tenants_all(bal_graph *self, bal_graph_name_fn *fn, void *ctx,
+                          bal_error *err)
 {
     name_job job = { fn, ctx };
 

@@ -9,7 +9,7 @@
 
 typedef struct bal_graph bal_graph;
 
-#define BAL_SCHEMA_VERSION 1
+#define BAL_SCHEMA_VERSION 2
 
 /* Takes the database, on failure too, and brings its schema to this version,
  * under a lock. A newer one is EUNSUPPORTED. ENOTFOUND if it is empty and flags
@@ -38,8 +38,12 @@ BAL_CHECK int bal_graph_tenant(bal_graph *self, int64_t *tenant,
                                const char *name, unsigned flags,
                                bal_error *err);
 typedef int bal_graph_name_fn(void *ctx, const char *name, bal_error *err);
+/* Each that has a commit, by name. */
 BAL_CHECK int bal_graph_tenants(bal_graph *self, bal_graph_name_fn *fn,
                                 void *ctx, bal_error *err);
+/* Those without as well: not begun yet, or forgotten. */
+BAL_CHECK int bal_graph_tenants_all(bal_graph *self, bal_graph_name_fn *fn,
+                                    void *ctx, bal_error *err);
 
 /* ---- blocks and manifests ---------------------------------------------- */
 
@@ -48,6 +52,8 @@ typedef struct bal_block_row {
     uint64_t size;   /* logical bytes */
     uint64_t stored; /* at rest */
     unsigned codec;
+    bal_id check;   /* its header's, which covers every byte at rest */
+    bool has_check; /* false: the row is older than that */
 } bal_block_row;
 
 /* *there tells; row (may be NULL) is filled then. */
@@ -65,6 +71,16 @@ BAL_CHECK int bal_graph_unused(bal_graph *self, int64_t tenant,
                                bal_error *err);
 BAL_CHECK int bal_graph_block_forget(bal_graph *self, int64_t tenant,
                                      const bal_id *id, bal_error *err);
+/* Rows of blocks that were written again: sizes, codec and check follow. */
+BAL_CHECK int bal_graph_block_renew(bal_graph *self, int64_t tenant,
+                                    const bal_block_row *row, bal_error *err);
+
+/* What a view's recipe names. */
+typedef struct bal_input_row {
+    const char *tenant;
+    bal_id commit;
+    bal_id manifest;
+} bal_input_row;
 
 typedef struct bal_manifest_row {
     bal_id id;
@@ -73,6 +89,8 @@ typedef struct bal_manifest_row {
     uint64_t logical;   /* bytes of all its entries */
     const bal_id *uses; /* every block it uses, without repetition */
     size_t use_count;
+    const bal_input_row *inputs; /* of a view, in order */
+    size_t input_count;
 } bal_manifest_row;
 
 /* Insert rows for blocks that are new, the manifest and what it uses; one that
@@ -111,6 +129,7 @@ typedef struct bal_commit_row {
     const char *base_model; /* NULL: not told */
     const char *metadata;   /* canonical JSON object */
     int64_t created_at;
+    uint64_t epoch; /* it was made in; set by the graph, ignored by put */
 } bal_commit_row;
 
 typedef int bal_commit_row_fn(void *ctx, const bal_commit_row *row,
@@ -188,11 +207,18 @@ BAL_CHECK int bal_graph_intended(bal_graph *self, const char *except,
 /* tenant 0: all. */
 BAL_CHECK int bal_graph_stats(bal_graph *self, int64_t tenant, bal_stats *out,
                               bal_error *err);
-/* What the database itself finds wrong with itself, and rows that point
- * nowhere: refs, parents, manifests, uses, reflog against refs. */
+/* What the database itself finds wrong with itself; rows that point nowhere:
+ * refs, parents, manifests, uses, reflog against refs, grants, tombstones; rows
+ * that something else has written to (graph/seal.h); deletions that are not
+ * done yet, which are no fault. */
+#define BAL_FAULT_PENDING "pending-deletion"
 typedef int bal_graph_fault_fn(void *ctx, const char *kind, const char *what,
                                const char *detail, bal_error *err);
-BAL_CHECK int bal_graph_check(bal_graph *self, bal_graph_fault_fn *fn,
-                              void *ctx, bal_error *err);
+enum bal_check_flags {
+    BAL_CHECK_FAST = 1, /* no index against its table, no seals of blocks */
+};
+BAL_CHECK int bal_graph_check(bal_graph *self, unsigned flags,
+                              bal_graph_fault_fn *fn, void *ctx,
+                              bal_error *err);
 
 #endif

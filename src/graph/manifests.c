@@ -1,11 +1,12 @@
 /* Blocks and manifests: which blocks a tenant has and what uses them. */
 #include "core/error.h"
+#include "graph/inputs.h"
 #include "graph/inside.h"
+#include "graph/seal.h"
 
 /* ---- blocks ------------------------------------------------------------ */
 
-static int read_block(bal_block_row *row, const bal_value *columns,
-                      bal_error *err)
+int bal_block_read(bal_block_row *row, const bal_value *columns, bal_error *err)
 {
     uint64_t codec = 0;
 
@@ -25,7 +26,8 @@ static int read_block(bal_block_row *row, const bal_value *columns,
         return bal_fail(err, BAL_ECORRUPT, "block '%s' has no known codec",
                         bal_id_short(&row->id).text);
     row->codec = (unsigned)codec;
-    return 0;
+    return bal_column_id_or_null(&row->check, &row->has_check, &columns[4],
+                                 err);
 }
 
 typedef struct block_job {
@@ -40,7 +42,7 @@ static int pass_block(void *ctx, const bal_value *columns, size_t count,
     bal_block_row row = { 0 };
 
     (void)count;
-    int rc = read_block(&row, columns, err);
+    int rc = bal_block_read(&row, columns, err);
     if (rc)
         return rc;
     return job->fn(job->ctx, &row, err);
@@ -57,7 +59,7 @@ static int take_block(void *ctx, const bal_value *columns, size_t count,
     found_block *found = ctx;
 
     (void)count;
-    int rc = read_block(&found->row, columns, err);
+    int rc = bal_block_read(&found->row, columns, err);
     if (rc)
         return rc;
     found->there = true;
@@ -71,8 +73,8 @@ int bal_graph_block(bal_graph *self, int64_t tenant, const bal_id *id,
     found_block found = { 0 };
 
     int rc = bal_db_query(self->db,
-                          "SELECT id, size, stored, codec FROM blocks "
-                          "WHERE tenant = $1 AND id = $2",
+                          "SELECT " BAL_BLOCK_COLUMNS "FROM blocks b "
+                          "WHERE b.tenant = $1 AND b.id = $2",
                           args, 2, take_block, &found, err);
     if (rc)
         return rc;
@@ -82,30 +84,37 @@ int bal_graph_block(bal_graph *self, int64_t tenant, const bal_id *id,
     return 0;
 }
 
+int bal_graph_each_block(bal_graph *self, const char *sql,
+                         const bal_value *args, size_t count,
+                         bal_graph_block_fn *fn, void *ctx, bal_error *err)
+{
+    block_job job = { fn, ctx };
+
+    return bal_db_query(self->db, sql, args, count, pass_block, &job, err);
+}
+
 int bal_graph_blocks(bal_graph *self, int64_t tenant, bal_graph_block_fn *fn,
                      void *ctx, bal_error *err)
 {
     const bal_value args[] = { bal_int(tenant) };
-    block_job job = { fn, ctx };
 
-    return bal_db_query(self->db,
-                        "SELECT id, size, stored, codec FROM blocks "
-                        "WHERE tenant = $1 ORDER BY id",
-                        args, 1, pass_block, &job, err);
+    return bal_graph_each_block(self,
+                                "SELECT " BAL_BLOCK_COLUMNS "FROM blocks b "
+                                "WHERE b.tenant = $1 ORDER BY b.id",
+                                args, 1, fn, ctx, err);
 }
 
 int bal_graph_unused(bal_graph *self, int64_t tenant, bal_graph_block_fn *fn,
                      void *ctx, bal_error *err)
 {
     const bal_value args[] = { bal_int(tenant) };
-    block_job job = { fn, ctx };
 
-    return bal_db_query(self->db,
-                        "SELECT b.id, b.size, b.stored, b.codec FROM blocks b "
-                        "WHERE b.tenant = $1 AND NOT EXISTS "
-                        "(SELECT 1 FROM uses u WHERE u.block = b.number) "
-                        "ORDER BY b.id",
-                        args, 1, pass_block, &job, err);
+    return bal_graph_each_block(self,
+                                "SELECT " BAL_BLOCK_COLUMNS "FROM blocks b "
+                                "WHERE b.tenant = $1 AND NOT EXISTS "
+                                "(SELECT 1 FROM uses u "
+                                "WHERE u.block = b.number) ORDER BY b.id",
+                                args, 1, fn, ctx, err);
 }
 
 int bal_graph_block_forget(bal_graph *self, int64_t tenant, const bal_id *id,
@@ -121,27 +130,61 @@ int bal_graph_block_forget(bal_graph *self, int64_t tenant, const bal_id *id,
     return rc;
 }
 
-/* ---- manifests --------------------------------------------------------- */
-
-static int put_block(bal_graph *self, int64_t tenant, const bal_block_row *row,
-                     bal_error *err)
+/* A row's columns, and behind them its seal, which `seal` is kept in. */
+static int block_columns(bal_value out[7], bal_id *seal, int64_t tenant,
+                         const bal_block_row *row, bal_error *err)
 {
     if (row->size > INT64_MAX || row->stored > INT64_MAX)
         return bal_fail(err, BAL_EINVAL, "block '%s' is too large",
                         bal_id_short(&row->id).text);
-
-    const bal_value args[] = {
-        bal_int(tenant),
-        bal_id_value(&row->id),
-        bal_int((int64_t)row->size),
-        bal_int((int64_t)row->stored),
-        bal_int(row->codec),
-    };
-    return bal_db_run(self->db,
-                      "INSERT INTO blocks (tenant, id, size, stored, codec) "
-                      "VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
-                      args, 5, NULL, err);
+    out[0] = bal_int(tenant);
+    out[1] = bal_id_value(&row->id);
+    out[2] = bal_int((int64_t)row->size);
+    out[3] = bal_int((int64_t)row->stored);
+    out[4] = bal_int(row->codec);
+    out[5] = bal_id_value(row->has_check ? &row->check : NULL);
+    bal_seal_of(seal, BAL_SEALED_BLOCKS, out, 6);
+    out[6] = bal_id_value(seal);
+    return 0;
 }
+
+static int put_block(bal_graph *self, int64_t tenant, const bal_block_row *row,
+                     bal_error *err)
+{
+    bal_value args[7];
+    bal_id seal;
+
+    int rc = block_columns(args, &seal, tenant, row, err);
+    if (rc)
+        return rc;
+    return bal_db_run(self->db,
+                      "INSERT INTO blocks (tenant, id, size, stored, codec, "
+                      "check_hash, seal) VALUES ($1, $2, $3, $4, $5, $6, $7) "
+                      "ON CONFLICT DO NOTHING",
+                      args, 7, NULL, err);
+}
+
+int bal_graph_block_renew(bal_graph *self, int64_t tenant,
+                          const bal_block_row *row, bal_error *err)
+{
+    bal_value args[7];
+    uint64_t changed = 0;
+    bal_id seal;
+
+    int rc = block_columns(args, &seal, tenant, row, err);
+    if (rc)
+        return rc;
+    rc = bal_db_run(self->db,
+                    "UPDATE blocks SET size = $3, stored = $4, codec = $5, "
+                    "check_hash = $6, seal = $7 WHERE tenant = $1 AND id = $2",
+                    args, 7, &changed, err);
+    if (rc || changed)
+        return rc;
+    return bal_fail(err, BAL_ENOTFOUND, "block '%s' has no row",
+                    bal_id_short(&row->id).text);
+}
+
+/* ---- manifests --------------------------------------------------------- */
 
 static int put_use(bal_graph *self, int64_t tenant, int64_t manifest,
                    const bal_id *id, bal_error *err)
@@ -175,19 +218,23 @@ static int put_body(bal_graph *self, int64_t tenant,
         return bal_fail(err, BAL_EINVAL, "manifest '%s' is too large",
                         bal_id_short(&row->id).text);
 
-    const bal_value args[] = {
+    bal_value args[] = {
         bal_int(tenant),
         bal_id_value(&row->id),
         bal_text(row->kind),
         bal_int((int64_t)row->logical),
         bal_blob(row->body.data, row->body.len),
+        bal_null(),
     };
+    bal_id seal;
+    bal_seal_of(&seal, BAL_SEALED_MANIFESTS, args, 4);
+    args[5] = bal_id_value(&seal);
     return bal_graph_number(
         self,
-        "INSERT INTO manifests (tenant, id, kind, logical, body) "
-        "VALUES ($1, $2, $3, $4, $5) "
+        "INSERT INTO manifests (tenant, id, kind, logical, body, seal) "
+        "VALUES ($1, $2, $3, $4, $5, $6) "
         "ON CONFLICT DO NOTHING RETURNING number",
-        args, 5, number, made, err);
+        args, 6, number, made, err);
 }
 
 static int put_all(bal_graph *self, int64_t tenant, const bal_manifest_row *row,
@@ -204,7 +251,7 @@ static int put_all(bal_graph *self, int64_t tenant, const bal_manifest_row *row,
         if (rc)
             return rc;
     }
-    return 0;
+    return bal_inputs_put(self->db, number, row->inputs, row->input_count, err);
 }
 
 int bal_graph_manifest_put(bal_graph *self, int64_t tenant,

@@ -3,6 +3,7 @@
  * the loser hears of it and nothing is lost. */
 #include "core/error.h"
 #include "graph/inside.h"
+#include "graph/seal.h"
 
 typedef struct found_ref {
     bal_id id;
@@ -60,17 +61,25 @@ static int pass_ref(void *ctx, const bal_value *columns, size_t count,
     return job->fn(job->ctx, name, &id, err);
 }
 
+int bal_graph_each_ref(bal_graph *self, const char *sql, const bal_value *args,
+                       size_t count, bal_graph_ref_fn *fn, void *ctx,
+                       bal_error *err)
+{
+    ref_job job = { fn, ctx };
+
+    return bal_db_query(self->db, sql, args, count, pass_ref, &job, err);
+}
+
 int bal_graph_refs(bal_graph *self, int64_t tenant, bal_graph_ref_fn *fn,
                    void *ctx, bal_error *err)
 {
     const bal_value args[] = { bal_int(tenant) };
-    ref_job job = { fn, ctx };
 
-    return bal_db_query(self->db,
-                        "SELECT r.name, c.id FROM refs r "
-                        "JOIN commits c ON c.number = r.commit_number "
-                        "WHERE r.tenant = $1 ORDER BY r.name",
-                        args, 1, pass_ref, &job, err);
+    return bal_graph_each_ref(self,
+                              "SELECT r.name, c.id FROM refs r "
+                              "JOIN commits c ON c.number = r.commit_number "
+                              "WHERE r.tenant = $1 ORDER BY r.name",
+                              args, 1, fn, ctx, err);
 }
 
 /* ---- moving ------------------------------------------------------------ */
@@ -161,26 +170,49 @@ static int swap(bal_graph *self, int64_t tenant, const bal_move_row *row,
     return changed ? 0 : moved(self, tenant, row->ref, err);
 }
 
+/* The next place in the order of all moves, and in that of the ref's. */
+typedef struct place {
+    int64_t number;
+    int64_t position;
+} place;
+
+static int take_place(void *ctx, const bal_value *columns, size_t count,
+                      bal_error *err)
+{
+    place *out = ctx;
+
+    (void)count;
+    (void)err;
+    out->number = columns[0].number;
+    out->position = columns[1].number;
+    return BAL_ROW_STOP;
+}
+
 static int note(bal_graph *self, int64_t tenant, const bal_move_row *row,
                 bal_error *err)
 {
-    const bal_value args[] = {
+    const bal_value ref[] = { bal_int(tenant), bal_text(row->ref) };
+    place next = { 1, 1 };
+
+    int rc = bal_db_query(self->db,
+                          "SELECT (SELECT COALESCE(MAX(number), 0) + 1 "
+                          "FROM moves), COALESCE(MAX(position), 0) + 1 "
+                          "FROM moves WHERE tenant = $1 AND ref = $2",
+                          ref, 2, take_place, &next, err);
+    if (rc)
+        return rc;
+    const bal_value columns[] = {
+        bal_int(next.number),
         bal_int(tenant),
         bal_text(row->ref),
+        bal_int(next.position),
         bal_text(row->op),
         bal_id_value(row->has_old ? &row->old : NULL),
         bal_id_value(row->has_now ? &row->now : NULL),
         bal_int(row->at),
         bal_text(row->message ? row->message : ""),
     };
-
-    return bal_db_run(
-        self->db,
-        "INSERT INTO moves (tenant, ref, position, op, old_id, new_id, "
-        "moved_at, message) "
-        "SELECT $1, $2, COALESCE(MAX(position), 0) + 1, $3, $4, $5, $6, $7 "
-        "FROM moves WHERE tenant = $1 AND ref = $2",
-        args, 7, NULL, err);
+    return bal_sealed_put(self->db, BAL_SEALED_MOVES, columns, NULL, err);
 }
 
 int bal_graph_move(bal_graph *self, int64_t tenant, const bal_move_row *row,

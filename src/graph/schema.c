@@ -1,10 +1,7 @@
-/* The schema, as a table of statements by version: what a database lacks is run
- * in one transaction, so it has a version whole or not at all. A row is never
- * changed once released; a change is a row with the next version.
- *
- * Rows point at each other by number and not by id: an index over 8 bytes that
- * rise is a quarter of one over 32 that are random, and a manifest of 25,000
- * blocks has 25,000 rows in `uses`. Ids are what people and files see. */
+/* Bringing a database to this version of the schema: what it lacks is run in
+ * one transaction, so it has a version whole or not at all. */
+#include "graph/schema.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -12,112 +9,14 @@
 #include "core/str.h"
 #include "graph/inside.h"
 
-typedef struct migration {
-    int version;
-    const char *scheme; /* NULL: of every database */
-    const char *sql;    /* one statement */
-} migration;
-
-static const migration migrations[] = {
-    { 1, "sqlite",
-      "CREATE TABLE settings (\n"
-      "  key TEXT PRIMARY KEY,\n"
-      "  value TEXT NOT NULL\n"
-      ") STRICT, WITHOUT ROWID" },
-    { 1, "sqlite",
-      "CREATE TABLE tenants (\n"
-      "  tenant INTEGER PRIMARY KEY,\n"
-      "  name TEXT NOT NULL UNIQUE\n"
-      ") STRICT" },
-    { 1, "sqlite",
-      "CREATE TABLE blocks (\n"
-      "  number INTEGER PRIMARY KEY,\n"
-      "  tenant INTEGER NOT NULL REFERENCES tenants (tenant),\n"
-      "  id BLOB NOT NULL CHECK (length(id) = 32),\n"
-      "  size INTEGER NOT NULL CHECK (size >= 0),\n"
-      "  stored INTEGER NOT NULL CHECK (stored >= 0),\n"
-      "  codec INTEGER NOT NULL CHECK (codec >= 0),\n"
-      "  UNIQUE (tenant, id)\n"
-      ") STRICT" },
-    { 1, "sqlite",
-      "CREATE TABLE manifests (\n"
-      "  number INTEGER PRIMARY KEY,\n"
-      "  tenant INTEGER NOT NULL REFERENCES tenants (tenant),\n"
-      "  id BLOB NOT NULL CHECK (length(id) = 32),\n"
-      "  kind TEXT NOT NULL,\n"
-      "  logical INTEGER NOT NULL CHECK (logical >= 0),\n"
-      "  body BLOB NOT NULL,\n"
-      "  UNIQUE (tenant, id)\n"
-      ") STRICT" },
-    { 1, "sqlite",
-      "CREATE TABLE uses (\n"
-      "  manifest INTEGER NOT NULL REFERENCES manifests (number)\n"
-      "    ON DELETE CASCADE,\n"
-      "  block INTEGER NOT NULL REFERENCES blocks (number),\n"
-      "  PRIMARY KEY (manifest, block)\n"
-      ") STRICT, WITHOUT ROWID" },
-    { 1, NULL, "CREATE INDEX uses_of_block ON uses (block)" },
-    /* A parent was there before its child, so a walk back always ends. */
-    { 1, "sqlite",
-      "CREATE TABLE commits (\n"
-      "  number INTEGER PRIMARY KEY,\n"
-      "  tenant INTEGER NOT NULL REFERENCES tenants (tenant),\n"
-      "  id BLOB NOT NULL CHECK (length(id) = 32),\n"
-      "  manifest INTEGER NOT NULL REFERENCES manifests (number),\n"
-      "  parent INTEGER REFERENCES commits (number)\n"
-      "    CHECK (parent < number),\n"
-      "  made_on BLOB CHECK (length(made_on) = 32),\n"
-      "  created_at INTEGER NOT NULL,\n"
-      "  author TEXT NOT NULL,\n"
-      "  base_model TEXT,\n"
-      "  message TEXT NOT NULL,\n"
-      "  metadata TEXT NOT NULL,\n"
-      "  UNIQUE (tenant, id)\n"
-      ") STRICT" },
-    { 1, NULL, "CREATE INDEX commits_in_order ON commits (tenant, number)" },
-    { 1, NULL, "CREATE INDEX commits_of_manifest ON commits (manifest)" },
-    { 1, NULL, "CREATE INDEX commits_of_parent ON commits (parent)" },
-    { 1, "sqlite",
-      "CREATE TABLE refs (\n"
-      "  tenant INTEGER NOT NULL REFERENCES tenants (tenant),\n"
-      "  name TEXT NOT NULL,\n"
-      "  commit_number INTEGER NOT NULL REFERENCES commits (number),\n"
-      "  PRIMARY KEY (tenant, name)\n"
-      ") STRICT, WITHOUT ROWID" },
-    { 1, NULL, "CREATE INDEX refs_of_commit ON refs (commit_number)" },
-    /* The reflog: number orders all moves, position those of one ref. Ids and
-     * not numbers, since it may name what is forgotten. */
-    { 1, "sqlite",
-      "CREATE TABLE moves (\n"
-      "  number INTEGER PRIMARY KEY,\n"
-      "  tenant INTEGER NOT NULL REFERENCES tenants (tenant),\n"
-      "  ref TEXT NOT NULL,\n"
-      "  position INTEGER NOT NULL,\n"
-      "  op TEXT NOT NULL,\n"
-      "  old_id BLOB CHECK (length(old_id) = 32),\n"
-      "  new_id BLOB CHECK (length(new_id) = 32),\n"
-      "  moved_at INTEGER NOT NULL,\n"
-      "  message TEXT NOT NULL,\n"
-      "  UNIQUE (tenant, ref, position)\n"
-      ") STRICT" },
-    { 1, NULL, "CREATE INDEX moves_in_order ON moves (tenant, number)" },
-    { 1, "sqlite",
-      "CREATE TABLE intended (\n"
-      "  session TEXT NOT NULL,\n"
-      "  tenant INTEGER NOT NULL REFERENCES tenants (tenant),\n"
-      "  id BLOB NOT NULL CHECK (length(id) = 32),\n"
-      "  PRIMARY KEY (session, tenant, id)\n"
-      ") STRICT, WITHOUT ROWID" },
-};
-
 /* How many tables there are, and how many are called settings. */
-static const migration probes[] = {
+static const bal_migration probes[] = {
     { 0, "sqlite",
       "SELECT COUNT(*), COUNT(CASE WHEN name = 'settings' THEN 1 END) "
       "FROM sqlite_master WHERE type = 'table'" },
 };
 
-static bool concerns(const migration *row, const bal_db *db)
+static bool concerns(const bal_migration *row, const bal_db *db)
 {
     return !row->scheme || !strcmp(row->scheme, db->ops->scheme);
 }
@@ -201,21 +100,17 @@ static int set_version(bal_db *db, bal_error *err)
     char text[16];
 
     snprintf(text, sizeof(text), "%d", BAL_SCHEMA_VERSION);
-    const bal_value args[] = { bal_text(text) };
-    return bal_db_run(db,
-                      "INSERT INTO settings (key, value) "
-                      "VALUES ('schema', $1) "
-                      "ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                      args, 1, NULL, err);
+    return bal_setting_put(db, "schema", text, err);
 }
 
 static int migrate(bal_db *db, int64_t version, bal_error *err)
 {
-    for (size_t i = 0; i < sizeof(migrations) / sizeof(migrations[0]); i++) {
-        const migration *row = &migrations[i];
+    for (size_t i = 0; i < bal_migration_count; i++) {
+        const bal_migration *row = &bal_migrations[i];
         if (row->version <= version || !concerns(row, db))
             continue;
-        int rc = bal_db_run(db, row->sql, NULL, 0, NULL, err);
+        int rc = row->run ? row->run(db, err)
+                          : bal_db_run(db, row->sql, NULL, 0, NULL, err);
         if (rc)
             return rc;
     }

@@ -100,6 +100,53 @@ static void sqlite_rollback(bal_db *base)
     level_end(self);
 }
 
+/* ---- scrubbing ---------------------------------------------------------- */
+
+/* The pragma succeeds where it could not get through, and says so in its first
+ * column. */
+static int is_whole(void *ctx, const bal_value *columns, size_t count,
+                    bal_error *err)
+{
+    const char *path = ctx;
+
+    if (count && columns[0].type == BAL_VALUE_INT && !columns[0].number)
+        return 0;
+    return bal_fail(err, BAL_EBUSY, "database '%s': a reader holds its log",
+                    path);
+}
+
+/* secure_delete zeroes cells that are deleted, but a page that was split or
+ * defragmented keeps copies of cells in its gaps. VACUUM builds every page anew
+ * from the rows that are left. It takes as much memory as the database is large
+ * (temp_store is MEMORY, for nothing of a tenant is to reach /tmp), and writes
+ * it twice: to the log, from there to the file. */
+static int scrub_locked(bal_sqlite *self, bal_error *err)
+{
+    const bal_query checkpoint = {
+        .sql = "PRAGMA wal_checkpoint(TRUNCATE)",
+        .fn = is_whole,
+        .ctx = self->path,
+    };
+
+    if (self->depth)
+        return bal_fail(err, BAL_EINVAL,
+                        "a database is not scrubbed inside a transaction");
+    int rc = bal_sqlite_run_locked(self, "VACUUM", err);
+    return rc ? rc : bal_sqlite_query_locked(self, &checkpoint, err);
+}
+
+static int sqlite_scrub(bal_db *base, bal_error *err)
+{
+    bal_sqlite *self = (bal_sqlite *)base;
+
+    pthread_mutex_lock(&self->lock);
+    int rc = scrub_locked(self, err);
+    pthread_mutex_unlock(&self->lock);
+    return rc;
+}
+
+/* ---- closing ------------------------------------------------------------ */
+
 /* A close by the last connection copies the log into the database, with two
  * syncs that every short command would pay. A short log is left for the next
  * one, which reads it through when it opens. */
@@ -187,12 +234,13 @@ static int is_wal(void *ctx, const bal_value *columns, size_t count,
 
 /* secure_delete: what is forgotten is overwritten, not only unlinked.
  * temp_store: nothing of a tenant goes to /tmp. trusted_schema and
- * cell_size_check: the file may have been made by somebody else. */
+ * cell_size_check: the file may have been made by somebody else. cache_size:
+ * 16 MiB, for a check of a large database goes over it many times. */
 static const char *const pragmas[] = {
     "PRAGMA trusted_schema = OFF", /* one a line */
     "PRAGMA cell_size_check = ON", "PRAGMA temp_store = MEMORY",
     "PRAGMA foreign_keys = ON",    "PRAGMA secure_delete = ON",
-    "PRAGMA synchronous = FULL",
+    "PRAGMA synchronous = FULL",   "PRAGMA cache_size = -16384",
 };
 
 static int settle(bal_sqlite *self, bal_error *err)
@@ -268,5 +316,6 @@ const bal_db_ops bal_db_sqlite = {
     .begin = sqlite_begin,
     .commit = sqlite_commit,
     .rollback = sqlite_rollback,
+    .scrub = sqlite_scrub,
     .free = sqlite_free,
 };

@@ -9,7 +9,7 @@
 
 #define BAL_SQLITE_ARGS 16
 /* More than the tree has SQL texts. */
-#define BAL_SQLITE_CACHED 64
+#define BAL_SQLITE_CACHED 192
 #define BAL_SQLITE_LEVELS 8
 
 typedef struct bal_statement {

@@ -244,6 +244,51 @@ static void a_list_stops_when_told(void)
     }
 }
 
+static int remove_all(contract *self, const char *const *names, size_t count,
+                      uint64_t *freed)
+{
+    return bal_backend_remove(self->backend, names, count, freed, &check_err);
+}
+
+/* Names in no order, of which one twice and some were never there. */
+static void many_are_removed_and_others_stay(void)
+{
+    static const char *const gone[] = {
+        "b/2/x", "a/1/y", "a/1/x", "c",     "a/1/never",
+        "a/1/x", "a/2/x", "a/1-",  "d/d/d", "a/2/y",
+    };
+    static const char *const there[] = { "a/1/x", "a/1/y",  "a/2/x", "a/2/y",
+                                         "a/2/z", "a/1-",   "b/2/x", "c",
+                                         "e",     "b/2/xy", "b/22/x" };
+
+    for (size_t row = 0; row < ROWS; row++) {
+        contract self;
+        uint64_t freed = 0;
+        begin(&self, row);
+        for (size_t i = 0; i < sizeof(there) / sizeof(there[0]); i++)
+            put(&self, there[i], there[i]);
+        CHECK_OK(remove_all(&self, gone, 10, &freed));
+        CHECK(freed == 5 + 5 + 5 + 5 + 4 + 5 + 1);
+        CHECK(count_below(&self, "") == 4);
+        CHECK(count_below(&self, "a/2/") == 1);
+        done(&self);
+    }
+}
+
+static void what_is_removed_can_be_put_again(void)
+{
+    for (size_t row = 0; row < ROWS; row++) {
+        contract self;
+        uint64_t freed = 0;
+        begin(&self, row);
+        put(&self, "a/1/x", "a/1/x");
+        CHECK_OK(remove_all(&self, (const char *[]){ "a/1/x" }, 1, &freed));
+        put(&self, "a/1/x", "a/1/x");
+        CHECK(count_below(&self, "a/") == 1);
+        done(&self);
+    }
+}
+
 static void what_is_removed_is_gone(void)
 {
     for (size_t row = 0; row < ROWS; row++) {
@@ -252,13 +297,14 @@ static void what_is_removed_is_gone(void)
         uint64_t freed = 7;
         begin(&self, row);
         put(&self, "a/1/b", "hello");
-        CHECK_OK(bal_backend_remove(self.backend, "a/1/b", &freed, &check_err));
+        CHECK_OK(remove_all(&self, (const char *[]){ "a/1/b" }, 1, &freed));
         CHECK(freed == 5);
         CHECK_RC(BAL_ENOTFOUND, get(&self, &out, "a/1/b", 0, 0));
-        CHECK_OK(bal_backend_remove(self.backend, "a/1/b", &freed, &check_err));
+        CHECK_OK(remove_all(&self, (const char *[]){ "a/1/b" }, 1, &freed));
         CHECK(freed == 0);
-        CHECK_OK(
-            bal_backend_remove(self.backend, "never/was", &freed, &check_err));
+        CHECK_OK(remove_all(&self, (const char *[]){ "never/was" }, 1, &freed));
+        CHECK(freed == 0);
+        CHECK_OK(remove_all(&self, NULL, 0, &freed));
         CHECK(count_below(&self, "") == 0);
         done(&self);
     }
@@ -299,8 +345,9 @@ static void names_that_could_climb_are_refused(void)
             CHECK_RC(BAL_EINVAL, get(&self, &out, names[i], 0, 0));
             CHECK_RC(BAL_EINVAL, bal_backend_size(self.backend, names[i], &size,
                                                   &check_err));
-            CHECK_RC(BAL_EINVAL, bal_backend_remove(self.backend, names[i],
-                                                    &size, &check_err));
+            CHECK_RC(
+                BAL_EINVAL,
+                remove_all(&self, (const char *[]){ "a", names[i] }, 2, &size));
             CHECK_RC(BAL_EINVAL,
                      bal_backend_stage(self.backend, &staged, names[i], &part,
                                        1, &check_err));
@@ -400,6 +447,8 @@ static const check_test tests[] = {
     { TEST(the_list_is_what_there_is) },
     { TEST(a_list_stops_when_told) },
     { TEST(what_is_removed_is_gone) },
+    { TEST(many_are_removed_and_others_stay) },
+    { TEST(what_is_removed_can_be_put_again) },
     { TEST(what_never_was_is_not_found) },
     { TEST(names_that_could_climb_are_refused) },
     { TEST(many_threads_stage_and_get) },

@@ -273,17 +273,45 @@ static void a_removed_block_is_gone_from_the_cache_too(void)
     CHECK_OK(bal_blocks_read(
         self.blocks, &(bal_block_ref){ blocks_tenant, &id, BLOCKS_SIZE }, 1,
         back, 1, &check_err));
-    CHECK_OK(
-        bal_blocks_remove(self.blocks, blocks_tenant, &id, &freed, &check_err));
+    CHECK_OK(bal_blocks_remove(self.blocks, blocks_tenant, &id, 1, &freed,
+                               &check_err));
     CHECK(freed > BAL_BLOCK_HEADER);
     CHECK_RC(
         BAL_ENOTFOUND,
         bal_blocks_read(self.blocks,
                         &(bal_block_ref){ blocks_tenant, &id, BLOCKS_SIZE }, 1,
                         back, 1, &check_err));
-    CHECK_OK(
-        bal_blocks_remove(self.blocks, blocks_tenant, &id, &freed, &check_err));
+    CHECK_OK(bal_blocks_remove(self.blocks, blocks_tenant, &id, 1, &freed,
+                               &check_err));
     CHECK(freed == 0);
+    blocks_done(&self);
+}
+
+/* Of three blocks one stays, then none; a directory that holds what is no block
+ * stays. */
+static void directories_that_are_empty_go_with_the_last_block(void)
+{
+    blocks_fixture self;
+    char tenant[160], stray[200];
+    uint64_t freed = 0;
+
+    blocks_begin(&self);
+    bal_id ids[] = { blocks_put_kind(&self, 0), blocks_put_kind(&self, 1),
+                     blocks_put_kind(&self, 2) };
+    snprintf(tenant, sizeof(tenant), "%s/blocks/acme", self.root);
+    CHECK_OK(bal_blocks_remove(self.blocks, blocks_tenant, ids, 2, &freed,
+                               &check_err));
+    CHECK(bal_path_type_of(tenant) == BAL_PATH_DIR);
+    CHECK_OK(bal_blocks_remove(self.blocks, blocks_tenant, ids, 3, &freed,
+                               &check_err));
+    CHECK(bal_path_type_of(tenant) == BAL_PATH_ABSENT);
+
+    bal_id again = blocks_put_kind(&self, 2);
+    snprintf(stray, sizeof(stray), "%s/stray", tenant);
+    blocks_overwrite(stray, "x", 1);
+    CHECK_OK(bal_blocks_remove(self.blocks, blocks_tenant, &again, 1, &freed,
+                               &check_err));
+    CHECK(bal_path_type_of(stray) == BAL_PATH_FILE);
     blocks_done(&self);
 }
 
@@ -416,6 +444,7 @@ static const check_test tests[] = {
     { TEST(an_orphan_is_read_by_itself) },
     { TEST(names_that_are_no_blocks_are_told) },
     { TEST(a_removed_block_is_gone_from_the_cache_too) },
+    { TEST(directories_that_are_empty_go_with_the_last_block) },
     { TEST(parts_are_decoded_once) },
     { TEST(what_is_not_settled_leaves_nothing) },
     { TEST(a_sweep_takes_the_dead_only) },

@@ -122,8 +122,21 @@ static void tenants_are_numbers_inside(void)
         bal_graph_tenant(graph, &other, "zeta", BAL_DB_CREATE, &check_err));
     CHECK_OK(bal_graph_tenant(graph, &again, "zeta", 0, &check_err));
     CHECK(other == again && other != acme && acme > 0);
-    CHECK_OK(bal_graph_tenants(graph, join_names, &text, &check_err));
+    CHECK_OK(bal_graph_tenants_all(graph, join_names, &text, &check_err));
     CHECK(!strcmp(bal_buf_string(&text), "acme zeta "));
+}
+
+static void a_tenant_is_listed_once_it_has_a_commit(void)
+{
+    int64_t acme = 0;
+    BAL_OWN(bal_graph) graph = graph_new(__func__, &acme);
+    BAL_LOCAL(bal_buf) text = { 0 };
+
+    CHECK_OK(bal_graph_tenants(graph, join_names, &text, &check_err));
+    CHECK(!text.len);
+    put_commits(graph, acme, 1);
+    CHECK_OK(bal_graph_tenants(graph, join_names, &text, &check_err));
+    CHECK(!strcmp(bal_buf_string(&text), "acme "));
 }
 
 /* ---- blocks, manifests --------------------------------------------------- */
@@ -445,6 +458,7 @@ static void what_was_intended_and_not_named_is_known(void)
 static const check_test tests[] = {
     { TEST(settings_are_set_changed_and_removed) },
     { TEST(tenants_are_numbers_inside) },
+    { TEST(a_tenant_is_listed_once_it_has_a_commit) },
     { TEST(a_manifest_brings_its_blocks) },
     { TEST(a_manifest_of_a_block_that_is_not_there_leaves_nothing) },
     { TEST(blocks_that_nothing_uses_are_found_and_forgotten) },
