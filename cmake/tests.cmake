@@ -1,10 +1,11 @@
-# Tests, found by pattern. Labels: unit contract cli fuzz torture crash golden
-# peers; `make check` runs the first four.
+# Tests, found by pattern. Labels: unit contract cli fuzz torture races crash
+# golden peers; `make check` runs the first four.
 #
 #   tests/unit/test_*.c, tests/contract/test_*.c   one cmocka program each
 #   tests/cli/test_*.py                            pytest on the program
 #   tests/fuzz/fuzz_*.c                            replay of a corpus, or libFuzzer
-#   tests/torture/torture_*.c crash_*.c            faults injected by the linker
+#   tests/torture/torture_*.c                      faults injected by the linker,
+#                                                  two at work on one store
 #   tests/{torture,golden,peers}/*.py              pytest, when asked for
 
 pkg_check_modules(CMOCKA IMPORTED_TARGET cmocka>=1.1.5)
@@ -67,7 +68,7 @@ function(bal_test name label)
     add_test(NAME ${name} COMMAND ${launcher} ${ARGN}
              WORKING_DIRECTORY ${PROJECT_BINARY_DIR})
     set_tests_properties(${name} PROPERTIES
-        LABELS ${label} TIMEOUT 600 ENVIRONMENT "${environment}")
+        LABELS "${label}" TIMEOUT 1200 ENVIRONMENT "${environment}")
 endfunction()
 
 function(bal_pytests label)
@@ -90,15 +91,21 @@ foreach(label unit contract)
     endforeach()
 endforeach()
 
-# ---- torture: __wrap_x defined in a source asks the linker to wrap x ---------
+# ---- torture: torture_x*.c takes x.c and x_*.c; __wrap_y defined in one of them
+# asks the linker to wrap y. What runs in threads is labelled races, too.
 
 file(GLOB torture CONFIGURE_DEPENDS ${dir}/torture/*.c)
-set(shared ${torture})
-list(FILTER shared EXCLUDE REGEX "/(torture|crash)_[a-z0-9_]+\\.c$")
-list(FILTER torture INCLUDE REGEX "/(torture|crash)_[a-z0-9_]+\\.c$")
+set(sources ${torture})
+list(FILTER torture INCLUDE REGEX "/torture_[a-z0-9_]+\\.c$")
 foreach(file ${torture})
     get_filename_component(name ${file} NAME_WE)
-    string(REGEX REPLACE "_.*" "" label ${name})
+    string(REGEX REPLACE "^torture_([a-z0-9]+).*" "\\1" short ${name})
+    set(label torture)
+    if(short STREQUAL "races")
+        list(APPEND label races)
+    endif()
+    set(shared ${sources})
+    list(FILTER shared INCLUDE REGEX "/${short}(_[a-z0-9_]+)?\\.c$")
     string(REPLACE "_" "-" name ${name})
     bal_test_program(${name} ${file} ${shared})
     set(wraps)
@@ -113,7 +120,7 @@ foreach(file ${torture})
     foreach(function ${wraps})
         target_link_options(${name} PRIVATE -Wl,--wrap=${function})
     endforeach()
-    bal_test(${name} ${label} $<TARGET_FILE:${name}>)
+    bal_test(${name} "${label}" $<TARGET_FILE:${name}>)
 endforeach()
 
 # ---- fuzz: the same targets under libFuzzer, or replayed by any compiler -----

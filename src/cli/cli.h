@@ -22,6 +22,7 @@ typedef struct bal_globals {
     bool json;
     bal_opt_u64 jobs;
     bal_opt_f64 wait;
+    bool no_cache;
     bool quiet;
     bool verbose;
     const char *progress;
@@ -94,7 +95,8 @@ void bal_cli_close(bal_cli *cli);
 
 /* ---- what arguments name ------------------------------------------------ */
 
-/* [tenant:]spec. Of another tenant nothing is to be seen: ENOTFOUND. */
+/* [tenant:]spec. Of another tenant nothing is to be seen: ENOTFOUND, in the
+ * words of a spec that is not there. */
 BAL_CHECK int bal_cli_spec(bal_id *out, bal_cli *cli, const char *spec,
                            bal_error *err);
 
@@ -144,6 +146,8 @@ bool bal_cli_listed(const bal_tensor *tensor);
 void bal_cli_tensor_json(bal_json *json, const bal_tensor *tensor);
 /* "[2, 3]". */
 void bal_cli_shape(bal_out *out, const bal_tensor *tensor);
+/* A grant's members, into the open object. */
+void bal_cli_grant_json(bal_json *json, const bal_grant_info *grant);
 /* "acme:1f3a…@0.6" of an input in a recipe's JSON. */
 void bal_cli_input(bal_out *out, const json_t *input);
 /* How many tensors are listed, and their bytes. */

@@ -165,15 +165,23 @@ static int verify(job *self, bal_error *err)
 static int save(job *self, bal_written *written, bal_error *err)
 {
     const char *avoid[] = { bal_store_root(self->cli->store), self->base.text };
+    bal_model *const sources[] = { self->change, self->base.model };
     const bal_write_options options = {
         .provenance = bal_commit_provenance(self->commit),
         .avoid = avoid,
         .avoid_count = self->base.is_commit ? 1 : 2,
+        .sources = sources,
+        .source_count = 2,
         .flags = self->given->force ? BAL_WRITE_FORCE : 0,
     };
 
     int rc = bal_model_write(self->result, self->given->out, &options, written,
                              self->cli->work, err);
+    if (!rc)
+        rc = bal_exported(self->cli->tenant, &self->id, self->given->out, err);
+    if (!rc && self->base.is_commit)
+        rc = bal_exported(self->cli->tenant, &self->base.commit,
+                          self->given->out, err);
     if (rc || !self->given->verify)
         return rc;
     return verify(self, err);

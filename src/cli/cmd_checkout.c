@@ -76,6 +76,8 @@ static int run(bal_cli *cli, const void *values, bal_error *err)
     if (rc)
         return bal_signals_pending() ? BAL_ECANCELLED : rc;
     rc = bal_model_write(model, given->out, &options, &written, cli->work, err);
+    if (!rc)
+        rc = bal_exported(cli->tenant, &id, given->out, err);
     if (rc)
         return rc;
     report(cli, given->out, &written, &id, resolving);

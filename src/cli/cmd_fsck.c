@@ -113,6 +113,10 @@ static int check(findings *self, const struct fsck_opts *given, bal_error *err)
     cli->status = report.problems ? 1 : 0;
     if (cli->out.json)
         return show_json(self, &report, err);
+    if (report.healed)
+        bal_out_text(&cli->out, "healed %llu block%s\n",
+                     (unsigned long long)report.healed,
+                     report.healed == 1 ? "" : "s");
     if (!report.problems)
         bal_out_text(&cli->out, "consistent\n");
     return 0;
@@ -145,7 +149,12 @@ const bal_command bal_cmd_fsck = {
     .summary = "check the store: every id, every block, every link",
     .about = "Prints 'consistent', or one problem a line: kind, what, detail; "
              "then the exit status is 1. A view that lost an input by forget "
-             "or revoke is expected, not a problem.",
+             "or revoke is expected, not a problem. --repair removes bytes "
+             "that nothing names and renews rows that do not fit their bytes. "
+             "With --from, blocks that are lost are put again from a model "
+             "that has what was committed: its own folder, or for what a "
+             "delta holds whole, the tuned model's. A difference is in no "
+             "folder and is not healed.",
     .examples = "ballast fsck --all\nballast fsck --repair --from ./llama-8b\n",
     .opts = opts,
     .opts_size = sizeof(struct fsck_opts),

@@ -5,12 +5,14 @@
 #include "core/error.h"
 
 const bal_command *const bal_commands[] = {
-    &bal_cmd_init,       &bal_cmd_commit, &bal_cmd_delta,    &bal_cmd_apply,
-    &bal_cmd_checkout,   &bal_cmd_merge,  &bal_cmd_methods,  &bal_cmd_log,
-    &bal_cmd_reflog,     &bal_cmd_refs,   &bal_cmd_reset,    &bal_cmd_show,
-    &bal_cmd_ls,         &bal_cmd_cat,    &bal_cmd_diff,     &bal_cmd_fsck,
-    &bal_cmd_gc,         &bal_cmd_stats,  &bal_cmd_config,   &bal_cmd_tenants,
-    &bal_cmd_completion, &bal_cmd_help,   &bal_cmd_generate,
+    &bal_cmd_init,     &bal_cmd_commit,   &bal_cmd_delta,   &bal_cmd_apply,
+    &bal_cmd_checkout, &bal_cmd_merge,    &bal_cmd_methods, &bal_cmd_log,
+    &bal_cmd_reflog,   &bal_cmd_refs,     &bal_cmd_reset,   &bal_cmd_show,
+    &bal_cmd_ls,       &bal_cmd_cat,      &bal_cmd_diff,    &bal_cmd_grant,
+    &bal_cmd_revoke,   &bal_cmd_grants,   &bal_cmd_forget,  &bal_cmd_verify,
+    &bal_cmd_proofs,   &bal_cmd_fsck,     &bal_cmd_gc,      &bal_cmd_stats,
+    &bal_cmd_key,      &bal_cmd_config,   &bal_cmd_tenants, &bal_cmd_completion,
+    &bal_cmd_help,     &bal_cmd_generate,
 };
 const size_t bal_commands_count =
     sizeof(bal_commands) / sizeof(bal_commands[0]);

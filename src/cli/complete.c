@@ -43,7 +43,8 @@ static int commands(bal_buf *words, bal_error *err)
 static int settings(bal_buf *words, bal_error *err)
 {
     return word(words,
-                "backend block_size compression db default_jobs format tenant",
+                "backend block_size compression db default_jobs format tenant "
+                "view_cache",
                 err);
 }
 

@@ -20,6 +20,8 @@ const bal_opt bal_global_opts[] = {
       "threads; else the usable cores", 0, "BALLAST_JOBS" },
     { 0, "wait", BAL_OPT_DOUBLE, offsetof(bal_globals, wait), "SECONDS",
       "how long to wait for a lock; else 30" },
+    { 0, "no-cache", BAL_OPT_FLAG, offsetof(bal_globals, no_cache), NULL,
+      "neither read nor fill the cache of resolved views" },
     { 'q', "quiet", BAL_OPT_FLAG, offsetof(bal_globals, quiet), NULL,
       "nothing but results and errors" },
     { 'v', "verbose", BAL_OPT_FLAG, offsetof(bal_globals, verbose), NULL,

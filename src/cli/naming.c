@@ -33,7 +33,9 @@ int bal_cli_spec(bal_id *out, bal_cli *cli, const char *spec, bal_error *err)
 
     if (spec[len]) {
         if (strlen(own) != len || memcmp(own, spec, len) != 0)
-            return bal_fail(err, BAL_ENOTFOUND, "no commit '%s'", spec);
+            return bal_fail(err, BAL_ENOTFOUND,
+                            "no ref or commit '%s' in tenant '%.*s'",
+                            spec + len + 1, (int)len, spec);
         spec += len + 1;
     }
     int rc = bal_resolve(out, cli->tenant, spec, err);

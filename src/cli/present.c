@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "core/clock.h"
 #include "core/str.h"
 
 void bal_cli_commit_open(bal_json *json, bal_cli *cli, const bal_commit *commit,
@@ -58,6 +59,33 @@ void bal_cli_shape(bal_out *out, const bal_tensor *tensor)
                      (unsigned long long)tensor->shape[d]);
     }
     bal_out_text(out, "]");
+}
+
+static void time_json(bal_json *json, const char *key, int64_t at)
+{
+    char text[40];
+
+    bal_json_key(json, key);
+    if (!at) {
+        bal_json_null(json);
+        return;
+    }
+    bal_clock_rfc3339(text, at);
+    bal_json_string(json, text);
+}
+
+void bal_cli_grant_json(bal_json *json, const bal_grant_info *grant)
+{
+    bal_json_key(json, "owner");
+    bal_json_string(json, grant->owner);
+    bal_json_key(json, "manifest");
+    bal_json_id(json, &grant->manifest);
+    bal_json_key(json, "commit");
+    bal_json_id(json, &grant->commit);
+    bal_json_key(json, "grantee");
+    bal_json_string(json, grant->grantee);
+    time_json(json, "created_at", grant->created_at);
+    time_json(json, "revoked_at", grant->revoked_at);
 }
 
 void bal_cli_input(bal_out *out, const json_t *input)

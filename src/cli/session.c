@@ -77,7 +77,7 @@ static int open_once(bal_cli *cli, const char *root, unsigned flags,
         .backend = cli->globals.backend,
         .db = cli->globals.db,
         .wait = cli->globals.wait.value,
-        .flags = flags,
+        .flags = flags | (cli->globals.no_cache ? BAL_OPEN_NO_CACHE : 0),
     };
     int rc = bal_cli_work(cli, err);
     if (rc)

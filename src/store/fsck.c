@@ -39,12 +39,21 @@ int bal_fsck_unreadable(bal_fsck_run *self, int rc, bal_error *err)
     return rc == BAL_ECORRUPT ? bal_fsck_tell(self, &problem, err) : rc;
 }
 
+/* Where block rows cannot be read, nothing is said of blocks: all would be
+ * orphans. */
 static int check_tenant(bal_fsck_run *self, bal_error *err)
 {
-    int rc = bal_fsck_facts(self, err);
+    BAL_LOCAL(bal_inventory) blocks = { 0 };
+    int rc = bal_inventory_load(&blocks, self, err);
+    bool readable = !rc;
+
+    rc = bal_fsck_unreadable(self, rc, err);
     if (rc)
         return rc;
-    return bal_fsck_blocks(self, err);
+    rc = bal_fsck_facts(self, readable ? &blocks : NULL, err);
+    if (rc || !readable)
+        return rc;
+    return bal_fsck_blocks(&blocks, err);
 }
 
 static int check_named(void *ctx, const char *name, bal_error *err)
@@ -71,7 +80,7 @@ static int add_name(void *ctx, const char *name, bal_error *err)
 static int check_all(bal_fsck_run *self, bal_error *err)
 {
     BAL_LOCAL(bal_buf) names = { 0 }; /* one behind the other, NUL between */
-    int rc = bal_graph_tenants(self->store->graph, add_name, &names, err);
+    int rc = bal_graph_tenants_all(self->store->graph, add_name, &names, err);
 
     for (size_t at = 0; at < names.len && !rc;
          at += strlen(names.data + at) + 1)
@@ -108,14 +117,19 @@ int bal_fsck(bal_store *store, bal_tenant *tenant,
 {
     unsigned flags = options ? options->flags : 0;
     bal_fsck_run self = { store, tenant, flags, fn, ctx, report };
+    unsigned fast = flags & BAL_FSCK_FAST ? BAL_CHECK_FAST : 0;
     bool repair = flags & BAL_FSCK_REPAIR;
     BAL_OWN(bal_lock) lock = NULL;
+    BAL_OWN(bal_model) from = NULL;
 
-    if (options && options->from)
-        return bal_fail(err, BAL_EUNSUPPORTED,
-                        "healing blocks from a folder is not in this version");
     memset(report, 0, sizeof(*report));
-    int rc = bal_store_recover(store, err);
+    int rc = repair && options->from
+                 ? bal_model_from_path(&from, options->from, err)
+                 : 0;
+    if (rc)
+        return rc;
+    self.from = from;
+    rc = bal_store_recover(store, err);
     rc = bal_fsck_unreadable(&self, rc, err);
     if (rc)
         return rc;
@@ -123,9 +137,11 @@ int bal_fsck(bal_store *store, bal_tenant *tenant,
                         repair ? BAL_LOCK_EXCLUSIVE : BAL_LOCK_SHARED, err);
     if (rc)
         return rc;
-    rc = bal_graph_check(store->graph, tell_fault, &self, err);
+    rc = bal_graph_check(store->graph, fast, tell_fault, &self, err);
     if (!rc)
         rc = check_temporaries(&self, err);
+    if (!rc)
+        rc = bal_fsck_cache(&self, err);
     if (rc)
         return rc;
     return tenant ? check_tenant(&self, err) : check_all(&self, err);

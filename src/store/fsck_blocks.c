@@ -1,5 +1,9 @@
 /* fsck of blocks: what the graph has rows for against what the backend lists,
- * then every byte, in parallel. */
+ * then every byte, in parallel.
+ *
+ * A row knows the check of its block's header, which covers all that is at
+ * rest. So a block whose check is right and is the row's needs no decoding: its
+ * bytes are those that were put, which were decoded from nothing. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,37 +13,55 @@
 #include "core/str.h"
 #include "store/fsck.h"
 
-typedef struct listed {
-    bal_block_row row;
-    bool seen;     /* by the listing */
-    uint64_t size; /* as listed */
-    int rc;        /* of verifying */
-    char detail[200];
-} listed;
+/* What is told of a block by its state; kind NULL: nothing. */
+typedef struct verdict {
+    const char *kind;
+    const char *detail;
+    bool expected;
+} verdict;
 
-typedef struct inventory {
-    bal_fsck_run *run;
-    listed *blocks;
-    size_t count, room;
-    bal_map by_id;
-    bal_buf orphans; /* ids */
-    bal_buf begun;   /* ids that writers at work have published, sorted */
-} inventory;
+static const verdict verdicts[] = {
+    [BAL_BLOCK_GOOD] = { NULL, NULL, false },
+    [BAL_BLOCK_MISSING] = { "missing-block", "its bytes are not there", false },
+    [BAL_BLOCK_WRONG_SIZE] = { "wrong-size",
+                               "its bytes are not as many as were stored",
+                               false },
+    [BAL_BLOCK_CORRUPT] = { "corrupt-block", "its bytes are damaged", false },
+    [BAL_BLOCK_WRONG_ROW] = { "wrong-block-row",
+                              "its bytes are right and its row is not; "
+                              "`fsck --repair` renews it",
+                              false },
+    [BAL_BLOCK_RENEWED] = { "renewed-block-row",
+                            "its row did not fit its bytes, and does now",
+                            true },
+    [BAL_BLOCK_HEALED] = { "healed-block", "its bytes were put again", true },
+};
 
-static void inventory_done(inventory *self)
+/* ---- the inventory ------------------------------------------------------ */
+
+void bal_inventory_done(bal_inventory *self)
 {
+    for (size_t i = 0; i < self->count; i++)
+        bal_str_free(self->blocks[i].detail);
     free(self->blocks);
     bal_map_done(&self->by_id);
     bal_buf_done(&self->orphans);
     bal_buf_done(&self->begun);
 }
 
+bal_fsck_block *bal_inventory_find(const bal_inventory *self, const bal_id *id)
+{
+    size_t at = bal_map_find(&self->by_id, id, sizeof(*id));
+
+    return at == BAL_NONE ? NULL : &self->blocks[at];
+}
+
 static int add_row(void *ctx, const bal_block_row *row, bal_error *err)
 {
-    inventory *self = ctx;
+    bal_inventory *self = ctx;
 
-    listed *blocks = bal_room_for_one(self->blocks, self->count, &self->room,
-                                      sizeof(*blocks));
+    bal_fsck_block *blocks = bal_room_for_one(self->blocks, self->count,
+                                              &self->room, sizeof(*blocks));
     if (!blocks)
         return bal_fail_memory(err, "blocks");
     self->blocks = blocks;
@@ -49,7 +71,7 @@ static int add_row(void *ctx, const bal_block_row *row, bal_error *err)
 }
 
 /* After the last row, for the map keeps pointers into the array of rows. */
-static int index_rows(inventory *self, bal_error *err)
+static int index_rows(bal_inventory *self, bal_error *err)
 {
     for (size_t i = 0; i < self->count; i++) {
         size_t value = i;
@@ -62,77 +84,184 @@ static int index_rows(inventory *self, bal_error *err)
     return 0;
 }
 
-static int tell(inventory *self, const char *kind, const bal_id *id,
-                const char *detail, bal_error *err)
+int bal_inventory_load(bal_inventory *self, bal_fsck_run *run, bal_error *err)
 {
-    bal_problem problem = { kind, NULL, detail, false };
+    int rc = 0;
 
-    return bal_fsck_tell_id(self->run, id, &problem, err);
+    self->run = run;
+    if (run->tenant->number)
+        rc = bal_graph_blocks(run->store->graph, run->tenant->number, add_row,
+                              self, err);
+    return rc ? rc : index_rows(self, err);
 }
 
 static int see_name(void *ctx, const bal_id *id, const char *name,
                     uint64_t size, bal_error *err)
 {
-    inventory *self = ctx;
+    bal_inventory *self = ctx;
     bal_problem stray = { "stray-file", name, "not the name of a block",
                           false };
 
     if (!id)
         return bal_fsck_tell(self->run, &stray, err);
-    size_t at = bal_map_find(&self->by_id, id, sizeof(*id));
-    if (at == BAL_NONE)
+    bal_fsck_block *block = bal_inventory_find(self, id);
+    if (!block)
         return bal_buf_append(&self->orphans, id, sizeof(*id), err);
-    self->blocks[at].seen = true;
-    self->blocks[at].size = size;
+    block->seen = true;
+    block->size = size;
+    return 0;
+}
+
+/* ---- their bytes -------------------------------------------------------- */
+
+static bool fits(const bal_block_row *row, const bal_block_info *info)
+{
+    return info->logical == row->size && info->stored == row->stored &&
+           info->codec == row->codec &&
+           (!row->has_check || bal_id_equal(&info->check, &row->check));
+}
+
+static int verify(const bal_inventory *self, const bal_fsck_block *block,
+                  unsigned flags, bal_block_info *info, bal_error *err)
+{
+    return bal_blocks_verify(self->run->store->blocks, self->run->tenant->name,
+                             &block->row.id, flags, info, err);
+}
+
+static int damaged(bal_fsck_block *block, int rc, const bal_error *why,
+                   bal_error *err)
+{
+    if (rc == BAL_ENOMEM)
+        return bal_fail_memory(err, "block");
+    block->state = block->size == block->row.stored ? BAL_BLOCK_CORRUPT
+                                                    : BAL_BLOCK_WRONG_SIZE;
+    block->detail = bal_str_copy(why->text);
+    return block->detail ? 0 : bal_fail_memory(err, "block");
+}
+
+/* Where bytes and row disagree, decoding tells which of them is right. */
+static int verify_bytes(const bal_inventory *self, bal_fsck_block *block,
+                        bal_error *err)
+{
+    const bal_block_row *row = &block->row;
+    bal_block_info info;
+    bal_error why;
+    int rc = 0;
+
+    if (row->has_check && block->size == row->stored) {
+        rc = verify(self, block, BAL_VERIFY_PAYLOAD, &info, &why);
+        if (rc)
+            return damaged(block, rc, &why, err);
+        if (fits(row, &info))
+            return 0;
+    }
+    rc = verify(self, block, 0, &info, &why);
+    if (rc)
+        return damaged(block, rc, &why, err);
+    if (fits(row, &info))
+        return 0;
+    block->state = BAL_BLOCK_WRONG_ROW;
+    block->good = (bal_block_row){ .id = row->id,
+                                   .size = info.logical,
+                                   .stored = info.stored,
+                                   .codec = info.codec,
+                                   .check = info.check,
+                                   .has_check = true };
     return 0;
 }
 
 static int verify_one(size_t i, void *ctx, bal_error *err)
 {
-    inventory *self = ctx;
-    listed *block = &self->blocks[i];
-    bal_store *store = self->run->store;
-    bal_block_info info;
-    bal_error why;
+    const bal_inventory *self = ctx;
+    bal_fsck_block *block = &self->blocks[i];
 
-    bal_work_advance(store->work, block->row.size);
-    if (!block->seen || block->size != block->row.stored)
-        return 0;
-    unsigned flags = self->run->flags & BAL_FSCK_FAST ? BAL_VERIFY_HEADER : 0;
-    block->rc = bal_blocks_verify(store->blocks, self->run->tenant->name,
-                                  &block->row.id, flags, &info, &why);
-    if (block->rc == BAL_ENOMEM)
-        return bal_fail_memory(err, "block");
-    if (block->rc)
-        snprintf(block->detail, sizeof(block->detail), "%.*s",
-                 (int)sizeof(block->detail) - 1, why.text);
-    else if (info.logical != block->row.size || info.codec != block->row.codec)
-        block->rc = bal_fail(&why, BAL_ECORRUPT, "row");
+    bal_work_advance(self->run->store->work, block->row.size);
+    if (block->seen)
+        return verify_bytes(self, block, err);
+    block->state = BAL_BLOCK_MISSING;
     return 0;
 }
 
-static int tell_block(inventory *self, const listed *block, bal_error *err)
+/* By the listing alone. */
+static void compare_sizes(bal_inventory *self)
 {
-    const bal_id *id = &block->row.id;
-    const char *detail =
-        block->detail[0] ? block->detail : "header and row disagree";
+    for (size_t i = 0; i < self->count; i++) {
+        bal_fsck_block *block = &self->blocks[i];
+        if (!block->seen)
+            block->state = BAL_BLOCK_MISSING;
+        else if (block->size != block->row.stored)
+            block->state = BAL_BLOCK_WRONG_SIZE;
+    }
+}
+
+static int examine(bal_inventory *self, bal_error *err)
+{
+    bal_work *work = self->run->store->work;
+    uint64_t total = 0;
+
+    if (self->run->flags & BAL_FSCK_FAST) {
+        compare_sizes(self);
+        return 0;
+    }
+    for (size_t i = 0; i < self->count; i++)
+        total += self->blocks[i].row.size;
+    bal_work_expect(work, total);
+    return bal_pool_run(work, self->count, verify_one, self, err);
+}
+
+/* ---- mending and telling ------------------------------------------------ */
+
+static int renew_rows(bal_inventory *self, bal_error *err)
+{
+    const bal_tenant *tenant = self->run->tenant;
+    int rc = 0;
+
+    for (size_t i = 0; i < self->count && !rc; i++) {
+        bal_fsck_block *block = &self->blocks[i];
+        if (block->state != BAL_BLOCK_WRONG_ROW)
+            continue;
+        rc = bal_graph_block_renew(tenant->store->graph, tenant->number,
+                                   &block->good, err);
+        block->state = rc ? block->state : BAL_BLOCK_RENEWED;
+    }
+    return rc;
+}
+
+static int mend(bal_inventory *self, bal_error *err)
+{
+    int rc = 0;
+
+    if (self->run->flags & BAL_FSCK_REPAIR)
+        rc = renew_rows(self, err);
+    if (rc || !self->run->from)
+        return rc;
+    return bal_fsck_heal(self, err);
+}
+
+static int tell_block(bal_inventory *self, const bal_fsck_block *block,
+                      bal_error *err)
+{
+    const verdict *said = &verdicts[block->state];
+    const char *detail = block->detail ? block->detail : said->detail;
+    const char *reason = said->expected ? NULL : block->reason;
+    char text[400];
+    bal_problem problem = { said->kind, NULL, text, said->expected };
 
     self->run->report->blocks++;
     self->run->report->bytes += block->row.stored;
-    if (!block->seen)
-        return tell(self, "missing-block", id, "its bytes are not there", err);
-    if (block->size != block->row.stored)
-        return tell(self, "wrong-size", id,
-                    "its bytes are not as many as were stored", err);
-    if (block->rc)
-        return tell(self, "corrupt-block", id, detail, err);
-    return 0;
+    if (!said->kind)
+        return 0;
+    snprintf(text, sizeof(text), "%s%s%s", detail, reason ? "; " : "",
+             reason ? reason : "");
+    return bal_fsck_tell_id(self->run, &block->row.id, &problem, err);
 }
+
+/* ---- orphans ------------------------------------------------------------ */
 
 static int add_begun(void *ctx, const char *session, const char *tenant,
                      const bal_id *id, bal_error *err)
 {
-    inventory *self = ctx;
+    bal_inventory *self = ctx;
 
     (void)session;
     if (strcmp(tenant, self->run->tenant->name) != 0)
@@ -156,7 +285,7 @@ static int number_now(int64_t *out, const bal_tenant *tenant, bal_error *err)
 /* No orphan is what a writer at work has published and not named yet, nor what
  * it has named since the rows were read. In this order, for it is named and no
  * longer begun in one step. */
-static int drop_begun(inventory *self, bal_error *err)
+static int drop_begun(bal_inventory *self, bal_error *err)
 {
     const bal_tenant *tenant = self->run->tenant;
     bal_graph *graph = tenant->store->graph;
@@ -191,55 +320,41 @@ static int drop_begun(inventory *self, bal_error *err)
 
 /* Removed with --repair, unless anything else is wrong: then what lost the row
  * may have lost more, and the bytes are what there is to mend it from. */
-static int tell_orphans(inventory *self, bal_error *err)
+static int tell_orphans(bal_inventory *self, bal_error *err)
 {
-    bool asked = self->run->flags & BAL_FSCK_REPAIR;
-    bool repair = asked && !self->run->report->problems;
+    bal_fsck_run *run = self->run;
+    bool asked = run->flags & BAL_FSCK_REPAIR;
     const char *detail = asked ? "no row names it; kept while more is wrong"
                                : "no row names it; `fsck --repair` removes it";
-    const char *tenant = self->run->tenant->name;
-
-    for (size_t at = 0; at < self->orphans.len; at += sizeof(bal_id)) {
-        bal_id id;
-        uint64_t freed;
-        memcpy(&id, self->orphans.data + at, sizeof(id));
-        int rc = repair ? bal_blocks_remove(self->run->store->blocks, tenant,
-                                            &id, &freed, err)
-                        : tell(self, "orphan-block", &id, detail, err);
-        if (rc)
-            return rc;
-    }
-    return 0;
-}
-
-int bal_fsck_blocks(bal_fsck_run *run, bal_error *err)
-{
-    BAL_LOCAL(inventory) self = { .run = run };
-    bal_store *store = run->store;
-    bal_tenant *tenant = run->tenant;
-    uint64_t total = 0;
+    bal_problem problem = { "orphan-block", NULL, detail, false };
+    const bal_id *ids = (const bal_id *)(const void *)self->orphans.data;
+    size_t count = self->orphans.len / sizeof(*ids);
+    uint64_t freed;
     int rc = 0;
 
-    if (tenant->number)
-        rc =
-            bal_graph_blocks(store->graph, tenant->number, add_row, &self, err);
-    if (rc)
-        return bal_fsck_unreadable(run, rc, err);
-    rc = index_rows(&self, err);
+    if (asked && !run->report->problems)
+        return bal_blocks_remove(run->store->blocks, run->tenant->name, ids,
+                                 count, &freed, err);
+    for (size_t i = 0; i < count && !rc; i++)
+        rc = bal_fsck_tell_id(run, &ids[i], &problem, err);
+    return rc;
+}
+
+int bal_fsck_blocks(bal_inventory *self, bal_error *err)
+{
+    bal_fsck_run *run = self->run;
+    int rc = bal_blocks_each(run->store->blocks, run->tenant->name, see_name,
+                             self, err);
     if (!rc)
-        rc = bal_blocks_each(store->blocks, tenant->name, see_name, &self, err);
-    if (rc)
-        return rc;
-    for (size_t i = 0; i < self.count; i++)
-        total += self.blocks[i].row.size;
-    bal_work_expect(store->work, total);
-    rc = bal_pool_run(store->work, self.count, verify_one, &self, err);
-    for (size_t i = 0; i < self.count && !rc; i++)
-        rc = tell_block(&self, &self.blocks[i], err);
+        rc = examine(self, err);
+    if (!rc)
+        rc = mend(self, err);
+    for (size_t i = 0; i < self->count && !rc; i++)
+        rc = tell_block(self, &self->blocks[i], err);
     /* With --repair nobody else is at work. */
     if (!rc && !(run->flags & BAL_FSCK_REPAIR))
-        rc = drop_begun(&self, err);
+        rc = drop_begun(self, err);
     if (rc)
         return rc;
-    return tell_orphans(&self, err);
+    return tell_orphans(self, err);
 }

@@ -2,11 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/arith.h"
 #include "core/error.h"
 #include "core/hash.h"
-#include "core/json.h"
 #include "core/str.h"
-#include "merge/merge.h"
 #include "store/commit_object.h"
 #include "store/fsck.h"
 #include "store/manifest.h"
@@ -69,9 +68,44 @@ static int check_commit(void *ctx, const bal_commit_row *row, bal_error *err)
 
 /* ---- manifests ---------------------------------------------------------- */
 
-static int check_leaf(bal_fsck_run *self, const bal_id *id, const char *kind,
+/* What a leaf is held against. */
+typedef struct facts {
+    bal_fsck_run *run;
+    const bal_inventory *rows; /* NULL: not known */
+} facts;
+
+/* Is every block of an entry as long as the leaf says? A block without a row is
+ * told elsewhere. */
+static bool sizes_fit(const bal_inventory *rows, const bal_leaf *leaf, size_t i)
+{
+    const bal_place *place = &leaf->places[i];
+    uint64_t left = place->shared ? place->block_size : leaf->entries[i].size;
+
+    for (size_t k = 0; k < place->count; k++) {
+        const bal_fsck_block *block =
+            bal_inventory_find(rows, &leaf->ids[place->first + k]);
+        uint64_t size = bal_min(left, leaf->block_size);
+        if (block && block->row.size != size)
+            return false;
+        left -= size;
+    }
+    return true;
+}
+
+static int check_sizes(const facts *all, const bal_id *id, const bal_leaf *leaf,
+                       bal_error *err)
+{
+    for (size_t i = 0; i < leaf->count && all->rows; i++)
+        if (!sizes_fit(all->rows, leaf, i))
+            return tell(all->run, "wrong-sizes", id,
+                        "its blocks are not as long as it says", err);
+    return 0;
+}
+
+static int check_leaf(const facts *all, const bal_id *id, const char *kind,
                       bal_bytes text, bal_error *err)
 {
+    bal_fsck_run *self = all->run;
     BAL_LOCAL(bal_leaf) leaf = { 0 };
     BAL_LOCAL(id_list) uses = { { 0 } };
     bal_error why;
@@ -87,6 +121,9 @@ static int check_leaf(bal_fsck_run *self, const bal_id *id, const char *kind,
                         &uses, err);
     if (rc)
         return rc;
+    rc = check_sizes(all, id, &leaf, err);
+    if (rc)
+        return rc;
     size_t count = bal_ids_unique(leaf.ids, leaf.id_count);
     if (count == id_count(&uses) &&
         (!count || !memcmp(leaf.ids, uses.bytes.data, uses.bytes.len)))
@@ -95,51 +132,9 @@ static int check_leaf(bal_fsck_run *self, const bal_id *id, const char *kind,
                 "the blocks it names are not those that are kept for it", err);
 }
 
-static int ignore_commit(void *ctx, const bal_commit_row *row, bal_error *err)
+static int check_manifest(const facts *all, const bal_id *id, bal_error *err)
 {
-    (void)ctx;
-    (void)row;
-    (void)err;
-    return 0;
-}
-
-/* A view may have lost an input: expected, and told. */
-static int check_view(bal_fsck_run *self, const bal_id *id, bal_bytes text,
-                      bal_error *err)
-{
-    BAL_OWN(json_t) json = NULL;
-    BAL_OWN(bal_recipe) recipe = NULL;
-    bal_error why;
-    int rc = bal_view_read(&json, text, &why);
-    if (!rc)
-        rc = bal_recipe_parse(&recipe, json, &why);
-    if (rc == BAL_ENOMEM)
-        return bal_fail_memory(err, "manifest");
-    if (rc)
-        return tell(self, "bad-manifest", id, why.text, err);
-
-    for (size_t i = 0; i < recipe->count; i++) {
-        char hex[BAL_ID_HEX + 1], detail[160];
-        rc = bal_graph_commit(self->store->graph, self->tenant->number,
-                              &recipe->inputs[i].commit, ignore_commit, NULL,
-                              err);
-        if (!rc)
-            continue;
-        if (rc != BAL_ENOTFOUND)
-            return rc;
-        bal_id_hex(hex, &recipe->inputs[i].commit);
-        snprintf(detail, sizeof(detail), "its input %s:%.12s is no more",
-                 recipe->inputs[i].tenant, hex);
-        bal_problem problem = { "broken-view", NULL, detail, true };
-        rc = bal_fsck_tell_id(self, id, &problem, err);
-        if (rc)
-            return rc;
-    }
-    return 0;
-}
-
-static int check_manifest(bal_fsck_run *self, const bal_id *id, bal_error *err)
-{
+    bal_fsck_run *self = all->run;
     BAL_LOCAL(bal_buf) kind = { 0 };
     BAL_LOCAL(bal_buf) body = { 0 };
     bal_id computed;
@@ -154,12 +149,14 @@ static int check_manifest(bal_fsck_run *self, const bal_id *id, bal_error *err)
                     err);
     bal_bytes text = { body.data, body.len };
     if (!strcmp(bal_buf_string(&kind), bal_kind_name(BAL_KIND_VIEW)))
-        return check_view(self, id, text, err);
-    return check_leaf(self, id, bal_buf_string(&kind), text, err);
+        return bal_fsck_view(self, id, text, err);
+    return check_leaf(all, id, bal_buf_string(&kind), text, err);
 }
 
-int bal_fsck_facts(bal_fsck_run *self, bal_error *err)
+int bal_fsck_facts(bal_fsck_run *self, const bal_inventory *rows,
+                   bal_error *err)
 {
+    const facts all = { self, rows };
     BAL_LOCAL(id_list) manifests = { { 0 } };
     bal_graph *graph = self->store->graph;
     int64_t tenant = self->tenant->number;
@@ -175,7 +172,7 @@ int bal_fsck_facts(bal_fsck_run *self, bal_error *err)
     rc = bal_fsck_unreadable(self, rc, err);
     for (size_t i = 0; i < id_count(&manifests) && !rc; i++) {
         bal_id id = id_at(&manifests, i);
-        rc = check_manifest(self, &id, err);
+        rc = check_manifest(&all, &id, err);
         rc = bal_fsck_unreadable(self, rc, err);
     }
     return rc;

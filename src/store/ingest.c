@@ -98,6 +98,8 @@ static int put_one(size_t i, void *ctx, bal_error *err)
                            &put, err);
         slot->row.stored = put.stored;
         slot->row.codec = put.codec;
+        slot->row.check = put.check;
+        slot->row.has_check = !rc;
         slot->fresh = true;
     }
     bal_work_advance(work, block->size);

@@ -78,7 +78,7 @@ static void leaf_free(bal_model *model)
 
 static const bal_model_ops leaf_ops = { leaf_read, leaf_free };
 
-int bal_leaf_model(bal_model **out, bal_tenant *tenant, bal_bytes text,
+int bal_leaf_model(bal_model **out, const bal_tenant *tenant, bal_bytes text,
                    const char *name, bal_error *err)
 {
     leaf_model *made = bal_model_alloc(sizeof(*made), &leaf_ops);

@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "core/str.h"
-#include "store/store.h"
+#include "store/forget.h"
 
 #define DEFAULT_BACKEND "file:blocks"
 #define DEFAULT_DB      "sqlite:graph.db"
@@ -144,6 +144,18 @@ static int find_or_make(bal_store *self, const bal_store_options *options,
     return rc;
 }
 
+/* What is being deleted can be read by nobody, so a store where that cannot go
+ * on just now (others are at work, the disk is read-only) is still one to read;
+ * writers fail where they cannot finish it. */
+static void finish_deletions(bal_store *self)
+{
+    bal_error why;
+    int rc = bal_forget_resume(self, &why);
+
+    if (rc && rc != BAL_EBUSY)
+        bal_warn("forget", "%s", why.text);
+}
+
 int bal_store_open(bal_store **out, const bal_store_options *options,
                    bal_error *err)
 {
@@ -152,6 +164,7 @@ int bal_store_open(bal_store **out, const bal_store_options *options,
         return bal_fail_memory(err, options->root);
 
     self->work = options->work;
+    self->no_cache = options->flags & BAL_OPEN_NO_CACHE;
     self->wait = options->wait > 0 ? options->wait : 30;
     self->root = bal_str_copy(options->root);
     if (!self->root)
@@ -168,6 +181,7 @@ int bal_store_open(bal_store **out, const bal_store_options *options,
     rc = open_blocks(self, err);
     if (rc)
         return rc;
+    finish_deletions(self);
     *out = BAL_TAKE(self);
     return 0;
 }

@@ -17,6 +17,7 @@ typedef struct setting_row {
     const char *name;
     bool fixed; /* cannot change once the store is made */
     int (*check)(const char *value, bal_error *err);
+    const char *fallback; /* where none is recorded; NULL: it is not set */
 } setting_row;
 
 /* A compression word and what it stands for. */
@@ -83,6 +84,13 @@ static int check_tenant(const char *value, bal_error *err)
     return bal_fail(err, BAL_EINVAL, "'%s' is not a tenant name", value);
 }
 
+static int check_cache(const char *value, bal_error *err)
+{
+    uint64_t size;
+
+    return bal_parse_size(&size, value, err);
+}
+
 static int check_any(const char *value, bal_error *err)
 {
     (void)value;
@@ -98,6 +106,7 @@ static const setting_row rows[BAL_SETTINGS] = {
     [BAL_SETTING_DEFAULT_JOBS] = { "default_jobs", false, check_jobs },
     [BAL_SETTING_FORMAT] = { "format", true, check_any },
     [BAL_SETTING_TENANT] = { "tenant", false, check_tenant },
+    [BAL_SETTING_VIEW_CACHE] = { "view_cache", false, check_cache, "4G" },
 };
 
 const char *bal_setting_name(bal_setting setting)
@@ -122,7 +131,7 @@ static int setting_find(bal_setting *out, const char *key, bal_error *err)
     }
     return bal_hint(err, bal_fail(err, BAL_EINVAL, "no setting '%s'", key),
                     "settings are backend, block_size, compression, db, "
-                    "default_jobs, format, tenant");
+                    "default_jobs, format, tenant, view_cache");
 }
 
 static int load_one(bal_store *self, size_t i, bal_error *err)
@@ -132,11 +141,12 @@ static int load_one(bal_store *self, size_t i, bal_error *err)
     if (rc && rc != BAL_ENOTFOUND)
         return rc;
 
+    const char *value = rc ? rows[i].fallback : bal_buf_string(&text);
     bal_str_free(self->settings[i]);
     self->settings[i] = NULL;
-    if (rc)
+    if (!value)
         return 0;
-    self->settings[i] = bal_str_copy(bal_buf_string(&text));
+    self->settings[i] = bal_str_copy(value);
     if (!self->settings[i])
         return bal_fail_memory(err, "settings");
     return 0;
@@ -160,7 +170,9 @@ static int apply(bal_store *self, bal_error *err)
                         self->root, format, BAL_STORE_FORMAT);
     const effort_row *effort = effort_find(compression);
     if (!effort || check_block_size(size, NULL) ||
-        bal_parse_size(&self->block_size, size, NULL))
+        bal_parse_size(&self->block_size, size, NULL) ||
+        bal_parse_size(&self->view_cap, self->settings[BAL_SETTING_VIEW_CACHE],
+                       NULL))
         return bal_fail(err, BAL_ECORRUPT,
                         "store '%s' has settings that make no sense",
                         self->root);

@@ -19,6 +19,7 @@ typedef enum bal_setting {
     BAL_SETTING_DEFAULT_JOBS,
     BAL_SETTING_FORMAT,
     BAL_SETTING_TENANT,
+    BAL_SETTING_VIEW_CACHE,
     BAL_SETTINGS,
 } bal_setting;
 
@@ -30,6 +31,8 @@ struct bal_store {
     double wait;
     uint64_t block_size;
     bal_effort effort;
+    uint64_t view_cap;            /* bytes of the view cache at most, 0: off */
+    bool no_cache;                /* nor for this handle */
     char *settings[BAL_SETTINGS]; /* NULL: not set */
 };
 
@@ -65,11 +68,17 @@ BAL_CHECK int bal_settings_match(const bal_store *self,
 
 /* ---- write_lock.c ------------------------------------------------------- */
 
-/* Writers share the lock, what removes blocks has it alone. */
+/* Writers share the lock, what removes blocks has it alone. Who shares it finds
+ * no deletion half done: one that was killed is finished first. */
 BAL_CHECK int bal_store_lock(bal_lock **out, bal_store *self,
                              enum bal_lock_mode mode, bal_error *err);
-/* Remove what killed writers left, if no writer is at work: temporaries, and
- * blocks that were published and never named. */
+/* Alone, without waiting; EBUSY. */
+BAL_CHECK int bal_store_lock_now(bal_lock **out, bal_store *self,
+                                 bal_error *err);
+/* Remove what killed writers left: temporaries, and blocks that were published
+ * and never named. The lock is held alone. */
+BAL_CHECK int bal_store_clear(bal_store *self, bal_error *err);
+/* Finish deletions that were killed, then the same, if no writer is at work. */
 BAL_CHECK int bal_store_recover(bal_store *self, bal_error *err);
 
 /* ---- tenant.c ----------------------------------------------------------- */

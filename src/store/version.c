@@ -1,4 +1,5 @@
 /* What this library is and what it stands on. */
+#include <openssl/crypto.h>
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -15,9 +16,10 @@ static char details[256];
 static void write_details(void)
 {
     snprintf(details, sizeof(details),
-             "zstd %s\nsqlite %s\njansson %s\ninstruction set %s\n",
+             "zstd %s\nsqlite %s\njansson %s\nopenssl %s\n"
+             "instruction set %s\n",
              ZSTD_versionString(), sqlite3_libversion(), JANSSON_VERSION,
-             bal_kernels_use()->isa);
+             OpenSSL_version(OPENSSL_VERSION_STRING), bal_kernels_use()->isa);
 }
 
 const char *bal_version(void)

@@ -1,16 +1,23 @@
 /* Views in the store: recorded as a recipe, opened as a model. What a view
  * reads is looked up when it is opened, input by input, however deep views
- * stand on views. */
+ * stand on views. Each view reads its inputs as the tenant that it is of: one
+ * of another tenant by that tenant's grant, and what stands behind it by the
+ * grants that the other has. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/error.h"
 #include "core/json.h"
 #include "core/str.h"
+#include "graph/grants.h"
+#include "graph/proofs.h"
 #include "merge/merge.h"
+#include "store/guard.h"
 #include "store/leaf_model.h"
 #include "store/publish.h"
+#include "store/resolve.h"
 #include "store/verified.h"
+#include "store/view_cache.h"
 
 /* Deeper than anybody nests views, and no danger to the stack. */
 #define DEPTH_MAX 32
@@ -20,9 +27,10 @@
 
 /* One opening of a commit, all its views included. */
 typedef struct opening {
-    bal_tenant *tenant;
+    const bal_tenant *tenant; /* as whom, at this depth */
     unsigned depth;
     unsigned inputs; /* reached so far */
+    bool view;       /* is what was opened last one? */
 } opening;
 
 static int open_manifest(bal_model **out, opening *self, const bal_id *manifest,
@@ -66,43 +74,85 @@ static void inputs_done(inputs *self)
     free(self->models);
 }
 
-/* An input may be of another tenant only by a grant, and there are none yet:
- * what may not be read does not exist. */
-static int check_scope(const bal_tenant *tenant, const bal_input *input,
-                       bal_error *err)
+static int lost(const bal_input *input, const char *why, bal_error *err)
 {
     char hex[BAL_ID_HEX + 1];
 
-    if (!strcmp(tenant->name, input->tenant))
-        return 0;
     bal_id_hex(hex, &input->commit);
-    return bal_fail(err, BAL_EDENIED, "no ref or commit '%.12s' in tenant '%s'",
-                    hex, input->tenant);
+    return bal_fail(err, BAL_EBROKEN, "view lost its input '%s:%.12s': %s",
+                    input->tenant, hex, why);
+}
+
+static int gone(const bal_store *store, const bal_input *input, bal_error *err)
+{
+    bool forgotten = false;
+    int rc = bal_graph_forgotten(store->graph, input->tenant, BAL_TOMB_COMMIT,
+                                 &input->commit, &forgotten, err);
+    if (rc)
+        return rc;
+    return lost(input, forgotten ? "it was forgotten" : "it is no more", err);
+}
+
+/* Whose an input is: `self` itself, or another tenant by a grant that is live.
+ * Without one nothing of the other is looked at. */
+static int owner_of(bal_tenant *out, const bal_tenant *self,
+                    const bal_input *input, bal_error *err)
+{
+    bal_graph *graph = self->store->graph;
+    bool live = false;
+
+    *out = *self;
+    if (!strcmp(self->name, input->tenant))
+        return 0;
+    int rc = bal_graph_granted(graph, input->tenant, &input->manifest,
+                               self->name, &live, err);
+    if (rc)
+        return rc;
+    if (!live)
+        return lost(input, "the grant is missing or revoked", err);
+    memcpy(out->name, input->tenant, sizeof(out->name));
+    out->number = 0;
+    rc = bal_graph_tenant(graph, &out->number, out->name, 0, err);
+    return rc == BAL_ENOTFOUND ? 0 : rc; /* then the commit is gone, too */
+}
+
+/* The recorded commit, still there and what it was. */
+static int check_commit(const bal_tenant *owner, const bal_input *input,
+                        bal_error *err)
+{
+    bal_id manifest;
+    bal_error why = { 0 };
+    int rc = find_manifest(&manifest, owner, &input->commit, &why);
+
+    if (rc == BAL_ENOTFOUND)
+        return gone(owner->store, input, err);
+    if (rc)
+        return bal_fail(err, rc, "%s", why.text);
+    if (!bal_id_equal(&manifest, &input->manifest))
+        return lost(input, "it holds something else", err);
+    return 0;
 }
 
 static int open_input(bal_model **out, opening *self, const bal_input *input,
                       bal_error *err)
 {
-    bal_id manifest;
-    bal_error why;
-    int rc = check_scope(self->tenant, input, err);
-    if (rc)
-        return rc;
+    const bal_tenant *viewer = self->tenant;
+    bal_tenant owner;
 
     if (++self->inputs > INPUTS_MAX)
         return bal_fail(err, BAL_EUNSUPPORTED,
                         "a view that reaches more than %d inputs", INPUTS_MAX);
-    rc = find_manifest(&manifest, self->tenant, &input->commit, &why);
-    if (rc == BAL_ENOTFOUND) {
-        char hex[BAL_ID_HEX + 1];
-        bal_id_hex(hex, &input->commit);
-        return bal_fail(err, BAL_EBROKEN,
-                        "view lost its input '%s:%.12s': it is no more",
-                        input->tenant, hex);
-    }
+    int rc = owner_of(&owner, viewer, input, err);
+    if (!rc)
+        rc = check_commit(&owner, input, err);
     if (rc)
-        return bal_fail(err, rc, "%s", why.text);
-    return open_manifest(out, self, &manifest, err);
+        return rc;
+    self->tenant = &owner;
+    rc = open_manifest(out, self, &input->manifest, err);
+    self->tenant = viewer;
+    /* Forgotten since it was looked for? */
+    int since = rc == BAL_ENOTFOUND ? check_commit(&owner, input, err) : 0;
+    return since ? since : rc;
 }
 
 static int open_inputs(inputs *out, opening *self, const bal_recipe *recipe,
@@ -148,7 +198,7 @@ static int open_view(bal_model **out, opening *self, bal_bytes text,
 static int open_manifest(bal_model **out, opening *self, const bal_id *manifest,
                          bal_error *err)
 {
-    bal_tenant *tenant = self->tenant;
+    const bal_tenant *tenant = self->tenant;
     BAL_LOCAL(bal_buf) kind = { 0 };
     BAL_LOCAL(bal_buf) body = { 0 };
     char hex[BAL_ID_HEX + 1];
@@ -157,26 +207,56 @@ static int open_manifest(bal_model **out, opening *self, const bal_id *manifest,
         return rc;
 
     bal_bytes text = { body.data, body.len };
-    if (!strcmp(bal_buf_string(&kind), bal_kind_name(BAL_KIND_VIEW)))
-        return open_view(out, self, text, err);
+    self->view = !strcmp(bal_buf_string(&kind), bal_kind_name(BAL_KIND_VIEW));
+    if (self->view) {
+        rc = open_view(out, self, text, err);
+        self->view = true;
+        return rc;
+    }
     bal_id_hex(hex, manifest);
     hex[12] = '\0';
     return bal_leaf_model(out, tenant, text, hex, err);
 }
 
-int bal_model_from_commit(bal_model **out, bal_tenant *tenant,
-                          const bal_id *commit, bal_error *err)
+int bal_commit_walk(bal_model **out, bal_walked *walked,
+                    const bal_tenant *tenant, const bal_id *commit,
+                    bal_error *err)
 {
     opening self = { .tenant = tenant };
     char hex[BAL_ID_HEX + 1];
-    bal_id manifest;
-    int rc = find_manifest(&manifest, tenant, commit, err);
+    int rc = find_manifest(&walked->manifest, tenant, commit, err);
     if (rc)
         return rc;
 
-    rc = open_manifest(out, &self, &manifest, err);
+    rc = open_manifest(out, &self, &walked->manifest, err);
+    walked->view = self.view;
     bal_id_hex(hex, commit);
     return bal_within(err, rc, "commit '%.12s'", hex);
+}
+
+/* The epoch comes first: what is taken back during the walk makes the first
+ * read walk again. */
+int bal_model_from_commit(bal_model **out, bal_tenant *tenant,
+                          const bal_id *commit, bal_error *err)
+{
+    BAL_OWN(bal_model) model = NULL;
+    bal_model *cached = NULL;
+    bal_walked walked;
+    uint64_t epoch = 0;
+    int rc = bal_graph_epoch(tenant->store->graph, &epoch, err);
+    if (!rc)
+        rc = bal_commit_walk(&model, &walked, tenant, commit, err);
+    if (rc)
+        return rc;
+
+    if (walked.view) {
+        rc = bal_view_cached(&cached, tenant, &walked.manifest, epoch,
+                             BAL_TAKE(model), err);
+        if (rc)
+            return rc;
+        model = cached;
+    }
+    return bal_guard_open(out, tenant, commit, epoch, BAL_TAKE(model), err);
 }
 
 /* ---- recording ---------------------------------------------------------- */
@@ -192,18 +272,19 @@ int bal_recipe_input(bal_recipe *self, bal_tenant *tenant, const char *text,
 
     BAL_OWN(json_t) parameters = parsed.parameters;
     bal_input input = { .weight = parsed.weight };
-    const char *owner = parsed.tenant ? parsed.tenant : tenant->name;
-    if (strcmp(owner, tenant->name))
-        return bal_fail(err, BAL_ENOTFOUND,
-                        "no ref or commit '%s' in tenant '%s'", parsed.spec,
-                        owner);
-    rc = bal_resolve(&input.commit, tenant, parsed.spec, err);
+    bal_tenant owner = *tenant;
+    bool other = parsed.tenant && strcmp(parsed.tenant, tenant->name) != 0;
+    if (other)
+        rc = bal_resolve_granted(&input.commit, &owner, tenant, parsed.tenant,
+                                 parsed.spec, err);
+    else
+        rc = bal_resolve(&input.commit, tenant, parsed.spec, err);
     if (rc)
         return rc;
-    rc = find_manifest(&input.manifest, tenant, &input.commit, err);
+    rc = find_manifest(&input.manifest, &owner, &input.commit, err);
     if (rc)
         return rc;
-    memcpy(input.tenant, tenant->name, sizeof(input.tenant));
+    memcpy(input.tenant, owner.name, sizeof(input.tenant));
     input.parameters = BAL_TAKE(parameters);
     return bal_recipe_add(self, &input, err);
 }
@@ -230,22 +311,40 @@ static int prove(char **base_model, bal_tenant *tenant, bal_recipe *recipe,
     return base && !*base_model ? bal_fail_memory(err, "view") : 0;
 }
 
+/* The rows by which it is found what a view stands on. */
+static int list_inputs(bal_buf *rows, const bal_recipe *recipe, bal_error *err)
+{
+    for (size_t i = 0; i < recipe->count; i++) {
+        const bal_input *input = &recipe->inputs[i];
+        bal_input_row row = { input->tenant, input->commit, input->manifest };
+        int rc = bal_buf_append(rows, &row, sizeof(row), err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
 static int record(bal_commit **out, bal_tenant *tenant,
                   const bal_recipe *recipe, const char *base_model,
                   const bal_draft *draft, bal_commit_report *report,
                   bal_error *err)
 {
     BAL_LOCAL(bal_buf) body = { 0 };
+    BAL_LOCAL(bal_buf) rows = { 0 };
     BAL_OWN(json_t) json = NULL;
     int rc = bal_recipe_json(&json, recipe, err);
     if (!rc)
         rc = bal_view_write(&body, json, base_model, err);
+    if (!rc)
+        rc = list_inputs(&rows, recipe, err);
     if (rc)
         return rc;
 
     bal_manifest_row manifest = {
         .kind = bal_kind_name(BAL_KIND_VIEW),
         .body = { body.data, body.len },
+        .inputs = (const bal_input_row *)(const void *)rows.data,
+        .input_count = recipe->count,
     };
     bal_hash_of(&manifest.id, body.data, body.len);
     bal_publication publication = {

@@ -2,14 +2,16 @@
 
     bench.py [--ballast PROGRAM] [--dir DIR] [--runs N] [SECTION…]
 
-Sections: main adapter history memory. Each ratio is of whole processes, run in
-turn with what they are compared with, files cached, the median of N pairs.
+Sections: main adapter history memory grants fsck many. Each ratio is of whole
+processes, run in turn with what they are compared with, files cached, the median
+of N pairs.
 """
 
 import argparse
 import os
 import re
 import shutil
+import sqlite3
 import statistics
 import subprocess
 import sys
@@ -197,8 +199,63 @@ def memory_section(b):
         b.say(f"{name}: growth from 1 GB to 8 GB, MiB", eight - one, 32)
 
 
+def grants_section(b):
+    folder = b.path("adapter")
+    if not os.path.exists(folder):
+        make("adapter", folder)
+    root = b.path("store-grants")
+    remove(root)
+    bench = os.path.join(os.path.dirname(b.program), "tests", "bench-grants")
+    done = subprocess.run([bench, root, folder], check=True,
+                          stdout=subprocess.PIPE, text=True)
+    ratio, guarded, plain = map(float, done.stdout.split())
+    b.say("view of another's 448 tensors, guarded / not", ratio, 1.05,
+          f"{guarded:.4f} s / {plain:.4f} s")
+
+
+def fsck_section(b):
+    """Every byte of every block, against b3sum of the same files."""
+    pair = b.path("pair")
+    if not os.path.exists(pair):
+        make("pair", pair)
+    store = b.path("store-fsck")
+    remove(store)
+    run(b.ballast(store, "commit", f"{pair}/base", "-m", "base"))
+    b.ratio("fsck / b3sum of the block files", 1.25,
+            b.ballast(store, "fsck"),
+            f"find {store}/blocks -type f -size +0 -print0 | xargs -0 b3sum")
+    remove(store)
+
+
+def many_section(b):
+    """A million rows and tiny files, listed; a tenth of them, removed."""
+    bench = os.path.join(os.path.dirname(b.program), "tests", "bench-many")
+    store, copy = b.path("store-many"), b.path("copy-many")
+    remove(store, copy)
+    run(b.ballast(store, "init"))
+    run([bench, store, "100000"])
+    shutil.copytree(f"{store}/blocks", copy)
+    with sqlite3.connect(f"{store}/graph.db") as db:
+        db.execute("DELETE FROM uses")
+        db.execute("DELETE FROM manifests")
+    db.close()
+    os.sync()
+    theirs = run(["rm", "-r", copy])[0]
+    os.sync()
+    ours = run(b.ballast(store, "gc"))[0]
+    b.say("gc of 100,000 blocks, seconds", ours, 2 * theirs + 2,
+          f"rm -r {theirs:.2f} s")
+    run([bench, store, "1000000"])
+    run(b.ballast(store, "fsck", "--fast"))
+    b.say("fsck --fast of 1 M blocks, seconds",
+          run(b.ballast(store, "fsck", "--fast"))[0], 10)
+    remove(store)
+
+
 SECTIONS = {"main": main_section, "adapter": adapter_section,
-            "history": history_section, "memory": memory_section}
+            "history": history_section, "memory": memory_section,
+            "grants": grants_section, "fsck": fsck_section,
+            "many": many_section}
 
 
 def main():

@@ -215,7 +215,7 @@ static void ask(bal_graph *graph, int64_t tenant)
     from = told("the whole history", from, 1);
     need(bal_graph_stats(graph, 0, &stats, &err), &err);
     from = told("stats", from, 1);
-    need(bal_graph_check(graph, ignore_fault, NULL, &err), &err);
+    need(bal_graph_check(graph, 0, ignore_fault, NULL, &err), &err);
     told("check", from, 1);
 }
 

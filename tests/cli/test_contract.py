@@ -239,9 +239,10 @@ def test_an_ambiguous_prefix_names_the_candidates(tmp_path):
     full = store("show", "main", "--json").json["id"]
     twin = full[:10] + full[-54:][::-1]
     with sqlite3.connect(store.root / "graph.db") as db:
-        db.execute("INSERT INTO commits SELECT number + 1, tenant, ?, manifest,"
-                   " parent, made_on, created_at, author, base_model, message,"
-                   " metadata FROM commits", (bytes.fromhex(twin),))
+        rest = ("tenant, manifest, parent, made_on, created_at, author,"
+                " base_model, message, metadata")
+        db.execute(f"INSERT INTO commits (number, id, {rest}) SELECT number + 1,"
+                   f" ?, {rest} FROM commits", (bytes.fromhex(twin),))
     db.close()
     done = store("show", full[:8], "--json", code=2)
     said = done.error["message"] + (done.error["hint"] or "")

@@ -10,8 +10,9 @@ from support import BALLAST, Store, environment, model, run
 
 COMMANDS = [
     "init", "commit", "delta", "apply", "checkout", "merge", "methods", "log",
-    "reflog", "refs", "reset", "show", "ls", "cat", "diff", "fsck", "gc",
-    "stats", "config", "tenants", "completion", "help"]
+    "reflog", "refs", "reset", "show", "ls", "cat", "diff", "grant",
+    "revoke", "grants", "forget", "verify", "proofs", "fsck", "gc", "stats",
+    "key", "config", "tenants", "completion", "help"]
 
 
 @pytest.fixture(name="store", scope="module")
@@ -55,7 +56,7 @@ USAGE = [
     (["comit"], "comit"),
     (["grant"], "grant"),
     (["serve"], "serve"),
-    (["forget"], "forget"),
+    (["frobnicate"], "frobnicate"),
     (["wdelta"], "wdelta"),
     (["commit"], "argument"),
     (["commit", "m"], "--message"),

@@ -1,0 +1,356 @@
+/* A proof as text or JSON, after it was verified. */
+#include "cli/proving.h"
+
+#include "core/error.h"
+#include "core/str.h"
+
+int bal_cli_key(bal_key **out, const char *file, bal_error *err)
+{
+    return file ? bal_key_load(out, file, err) : bal_key_environment(out, err);
+}
+
+bool bal_cli_attestation(const char *text)
+{
+    return bal_hex_valid(text, 64);
+}
+
+bool bal_cli_signed(const bal_proof_info *info)
+{
+    return info->key_id != NULL;
+}
+
+/* ---- findings ----------------------------------------------------------- */
+
+typedef struct finding {
+    bal_finding kind;
+    const char *text;
+    struct finding *next;
+} finding;
+
+/* Kept until the proof's own lines are out. */
+typedef struct findings {
+    bal_arena *arena;
+    finding *first;
+    finding **last;
+    bool lost; /* no memory for one */
+} findings;
+
+static int keep(void *ctx, bal_finding kind, const char *text)
+{
+    findings *self = ctx;
+    finding *next = bal_arena_alloc(self->arena, sizeof(*next));
+    const char *copy = bal_arena_copy(self->arena, text, strlen(text));
+
+    if (!next || !copy) {
+        self->lost = true;
+        return 1;
+    }
+    next->kind = kind;
+    next->text = copy;
+    *self->last = next;
+    self->last = &next->next;
+    return 0;
+}
+
+/* ---- text --------------------------------------------------------------- */
+
+void bal_cli_proof_sums(bal_out *out, const bal_proof_info *info)
+{
+    char bytes[32];
+
+    bal_thousands(bytes, info->bytes_freed);
+    bal_out_text(out, "tenant '");
+    bal_out_safe(out, info->tenant);
+    bal_out_text(
+        out, "': %llu commits, %llu manifests, %llu blocks, %s bytes\n",
+        (unsigned long long)info->commits, (unsigned long long)info->manifests,
+        (unsigned long long)info->blocks, bytes);
+}
+
+static int count_view(void *ctx, const char *tenant, const bal_id *commit)
+{
+    size_t *count = ctx;
+
+    (void)tenant;
+    (void)commit;
+    ++*count;
+    return 0;
+}
+
+static int show_view(void *ctx, const char *tenant, const bal_id *commit)
+{
+    bal_out *out = ctx;
+
+    bal_out_text(out, " ");
+    bal_out_safe(out, tenant);
+    bal_out_text(out, ":");
+    bal_out_id(out, commit);
+    return 0;
+}
+
+static int show_views(bal_out *out, const bal_proof *proof, bal_error *err)
+{
+    size_t count = 0;
+    int rc = bal_proof_views(proof, count_view, &count, err);
+
+    if (rc || !count)
+        return rc;
+    bal_out_text(out,
+                 "%zu composite(s) now reference a deleted input and will "
+                 "refuse to resolve:",
+                 count);
+    rc = bal_proof_views(proof, show_view, out, err);
+    bal_out_text(out, "\n");
+    return rc;
+}
+
+static int show_retained(void *ctx, const char *kind, const bal_id *id,
+                         const char *why)
+{
+    bal_out *out = ctx;
+
+    bal_out_text(out, "kept: ");
+    bal_out_safe(out, kind);
+    bal_out_text(out, " ");
+    bal_out_id(out, id);
+    bal_out_text(out, ": ");
+    bal_out_safe(out, why);
+    bal_out_text(out, "\n");
+    return 0;
+}
+
+static void show_findings(const bal_proving *self, const findings *found,
+                          const bal_verdict *verdict)
+{
+    static const char *const words[] = {
+        [BAL_FINDING_PROBLEM] = "PROBLEM: ",
+        [BAL_FINDING_NOTE] = "note: ",
+    };
+    bal_out *out = &self->cli->out;
+
+    for (const finding *at = found->first; at; at = at->next) {
+        if (at->kind == BAL_FINDING_NOTE && !self->notes)
+            continue;
+        bal_out_text(out, "%s", words[at->kind]);
+        bal_out_safe(out, at->text);
+        bal_out_text(out, "\n");
+    }
+    if (!verdict->problems)
+        bal_out_text(out, "verified\n");
+}
+
+static int show_text(const bal_proving *self, const findings *found,
+                     const bal_verdict *verdict, bal_error *err)
+{
+    const bal_proof_info *info = bal_proof_info_of(self->proof);
+    bal_out *out = &self->cli->out;
+
+    bal_cli_proof_sums(out, info);
+    bal_out_text(out, "attestation %s  (%s)\n", info->attestation,
+                 bal_cli_signed(info) ? "signed" : "unsigned");
+    int rc = show_views(out, self->proof, err);
+    if (!rc)
+        rc = bal_proof_retained(self->proof, show_retained, out, err);
+    if (rc == BAL_ECORRUPT)
+        rc = 0; /* a problem is told of it, or it is not asked about */
+    if (!rc)
+        show_findings(self, found, verdict);
+    return rc;
+}
+
+/* ---- JSON --------------------------------------------------------------- */
+
+static int view_json(void *ctx, const char *tenant, const bal_id *commit)
+{
+    char text[160], hex[BAL_ID_HEX + 1];
+
+    bal_id_hex(hex, commit);
+    snprintf(text, sizeof(text), "%s:%s", tenant, hex);
+    bal_json_string(ctx, text);
+    return 0;
+}
+
+static int retained_json(void *ctx, const char *kind, const bal_id *id,
+                         const char *why)
+{
+    bal_json *json = ctx;
+
+    (void)kind;
+    bal_json_object(json);
+    bal_json_key(json, "id");
+    bal_json_id(json, id);
+    bal_json_key(json, "why");
+    bal_json_string(json, why);
+    bal_json_close(json);
+    return 0;
+}
+
+static void raw_member(bal_json *json, const char *key, const char *value)
+{
+    bal_json_key(json, key);
+    if (value)
+        bal_json_raw(json, value);
+    else
+        bal_json_null(json);
+}
+
+static void info_json(bal_json *json, const bal_proof_info *info)
+{
+    const struct {
+        const char *key;
+        uint64_t value;
+    } counts[] = {
+        { "log_index", info->log_index },     { "commits", info->commits },
+        { "manifests", info->manifests },     { "blocks", info->blocks },
+        { "bytes_freed", info->bytes_freed },
+    };
+
+    bal_json_key(json, "attestation");
+    bal_json_string(json, info->attestation);
+    bal_json_key(json, "signed");
+    bal_json_bool(json, bal_cli_signed(info));
+    bal_json_key(json, "key_id");
+    bal_json_string(json, info->key_id);
+    raw_member(json, "statement", info->statement);
+    raw_member(json, "envelope", info->envelope);
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        bal_json_key(json, counts[i].key);
+        bal_json_u64(json, counts[i].value);
+    }
+}
+
+static void findings_json(bal_json *json, const char *key, bal_finding kind,
+                          const findings *found)
+{
+    bal_json_key(json, key);
+    bal_json_array(json);
+    for (const finding *at = found->first; at; at = at->next) {
+        if (at->kind == kind)
+            bal_json_string(json, at->text);
+    }
+    bal_json_close(json);
+}
+
+static int show_json(const bal_proving *self, const findings *found,
+                     const bal_verdict *verdict, bal_error *err)
+{
+    const bal_proof_info *info = bal_proof_info_of(self->proof);
+    bal_json json;
+
+    bal_doc_open(&json, &self->cli->out, self->cli->command->name);
+    info_json(&json, info);
+    bal_json_key(&json, "retained");
+    bal_json_array(&json);
+    int rc = bal_proof_retained(self->proof, retained_json, &json, err);
+    bal_json_close(&json);
+    bal_json_key(&json, "broken_views");
+    bal_json_array(&json);
+    if (!rc || rc == BAL_ECORRUPT)
+        rc = bal_proof_views(self->proof, view_json, &json, err);
+    bal_json_close(&json);
+    bal_json_key(&json, "revoked_grants");
+    bal_json_u64(&json, info->revoked_grants);
+    bal_json_key(&json, "verified");
+    bal_json_bool(&json, !verdict->problems);
+    findings_json(&json, "problems", BAL_FINDING_PROBLEM, found);
+    if (self->notes)
+        findings_json(&json, "notes", BAL_FINDING_NOTE, found);
+    bal_doc_close(&json, &self->cli->out);
+    return rc == BAL_ECORRUPT ? 0 : rc;
+}
+
+int bal_cli_prove(const bal_proving *self, bal_error *err)
+{
+    findings found = { .arena = &self->cli->arena };
+    bal_verdict verdict = { 0 };
+
+    found.last = &found.first;
+    int rc = bal_proof_verify(self->proof, self->store, self->key, keep, &found,
+                              &verdict, err);
+    if (!rc && found.lost)
+        rc = bal_fail_memory(err, "findings");
+    if (rc)
+        return rc;
+    self->cli->status = verdict.problems ? 1 : 0;
+    return self->cli->out.json ? show_json(self, &found, &verdict, err)
+                               : show_text(self, &found, &verdict, err);
+}
+
+/* ---- plans -------------------------------------------------------------- */
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+
+    return text ? text : "nothing";
+}
+
+static void put_id(bal_out *out, const json_t *value)
+{
+    bal_out_safe(out, json_string_value(value));
+}
+
+static void put_ref(bal_out *out, const json_t *value)
+{
+    bal_out_safe(out, text_of(value, "name"));
+    bal_out_text(out, " -> %.12s", text_of(value, "to"));
+}
+
+static void put_grant(bal_out *out, const json_t *value)
+{
+    bal_out_safe(out, text_of(value, "owner"));
+    bal_out_text(out, ":%.12s -> ", text_of(value, "manifest"));
+    bal_out_safe(out, text_of(value, "grantee"));
+}
+
+static void put_copy(bal_out *out, const json_t *value)
+{
+    bool there = json_is_true(json_object_get(value, "there"));
+
+    bal_out_safe(out, text_of(value, "path"));
+    bal_out_text(out, " of %.12s%s", text_of(value, "commit"),
+                 there ? "" : " (not there any more)");
+}
+
+static void put_kept(bal_out *out, const json_t *value)
+{
+    bal_out_text(out, "%s %.12s: ", text_of(value, "kind"),
+                 text_of(value, "id"));
+    bal_out_safe(out, text_of(value, "why"));
+}
+
+static const struct plan_row {
+    const char *member;
+    const char *word;
+    void (*put)(bal_out *out, const json_t *value);
+} plan_rows[] = {
+    { "commits", "commit", put_id },
+    { "manifests", "manifest", put_id },
+    { "blocks", "block", put_id },
+    { "refs", "ref", put_ref },
+    { "grants_revoked", "grant", put_grant },
+    { "grants_received", "grant received", put_grant },
+    { "cache", "cached view", put_id },
+    { "broken_views", "broken view", put_id },
+    { "exports", "copy that stays", put_copy },
+    { "retained", "kept", put_kept },
+};
+
+int bal_cli_plan(bal_out *out, const char *plan, bal_error *err)
+{
+    BAL_OWN(json_t) json = NULL;
+    int rc = bal_json_parse(&json, plan, strlen(plan), "the plan", err);
+    if (rc)
+        return rc;
+
+    for (size_t i = 0; i < sizeof(plan_rows) / sizeof(plan_rows[0]); i++) {
+        const json_t *array = json_object_get(json, plan_rows[i].member);
+        for (size_t n = 0; n < json_array_size(array); n++) {
+            bal_out_text(out, "%s: ", plan_rows[i].word);
+            plan_rows[i].put(out, json_array_get(array, n));
+            bal_out_text(out, "\n");
+            bal_out_relax(out);
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,194 @@
+/* What points at what is to go: refs, grants, copies that were written out, and
+ * views that stand on it. Of views, only those of the tenant itself and of whom
+ * it has granted something are told by name; of others, how many. */
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/hash.h"
+#include "core/str.h"
+#include "graph/forgets.h"
+#include "store/forget_plan.h"
+
+#define PROVENANCE     "ballast.json"
+#define PROVENANCE_MAX ((size_t)4 << 20)
+
+/* ---- refs --------------------------------------------------------------- */
+
+static int take_ref(void *ctx, const char *name, const bal_id *commit,
+                    bal_error *err)
+{
+    bal_planning *self = ctx;
+    bool goes_on = self->commit && self->has_parent;
+    char from[BAL_ID_HEX + 1], to[BAL_ID_HEX + 1];
+
+    bal_id_hex(from, commit);
+    bal_id_hex(to, &self->parent);
+    return bal_plan_add(self, "refs",
+                        json_pack("{s:s,s:s,s:s?}", "name", name, "from", from,
+                                  "to", goes_on ? to : NULL),
+                        err);
+}
+
+static int plan_refs(bal_planning *self, bal_error *err)
+{
+    int64_t tenant = self->tenant->number;
+
+    if (!self->commit)
+        return bal_graph_refs(self->graph, tenant, take_ref, self, err);
+    return bal_graph_refs_at(self->graph, tenant, self->commit, take_ref, self,
+                             err);
+}
+
+/* ---- grants ------------------------------------------------------------- */
+
+/* Add text to a map of the plan's; *there: it was in it. */
+static int note(bal_planning *self, bal_map *map, const char *text, bool *there,
+                bal_error *err)
+{
+    size_t len = strlen(text);
+    size_t value = 0;
+    char *key = bal_arena_copy(&self->arena, text, len);
+
+    if (!key)
+        return bal_fail_memory(err, "a plan");
+    return bal_map_add(map, key, len, &value, there, err);
+}
+
+static int add_grant(bal_planning *self, const char *member,
+                     const bal_grant_info *grant, bal_error *err)
+{
+    char hex[BAL_ID_HEX + 1];
+
+    bal_id_hex(hex, &grant->manifest);
+    return bal_plan_add(self, member,
+                        json_pack("{s:s,s:s,s:s}", "owner", grant->owner,
+                                  "manifest", hex, "grantee", grant->grantee),
+                        err);
+}
+
+static int take_grant(void *ctx, const bal_grant_info *grant, bal_error *err)
+{
+    bal_planning *self = ctx;
+    bool there;
+
+    if (grant->revoked_at)
+        return 0;
+    if (strcmp(grant->owner, self->tenant->name) != 0)
+        return self->commit ? 0
+                            : add_grant(self, "grants_received", grant, err);
+    if (self->commit && !bal_id_equal(&grant->manifest, &self->manifest))
+        return 0;
+    int rc = note(self, &self->grantees, grant->grantee, &there, err);
+    if (rc || !self->manifest_goes)
+        return rc;
+    return add_grant(self, "grants_revoked", grant, err);
+}
+
+/* ---- copies ------------------------------------------------------------- */
+
+/* Is there still a folder with the provenance of this commit? */
+static bool still_there(const char *path, const char *commit)
+{
+    BAL_LOCAL(bal_buf) text = { 0 };
+    BAL_OWN(json_t) json = NULL;
+    char *name = bal_path_join(path, PROVENANCE);
+
+    if (!name)
+        return false;
+    int rc = bal_file_slurp(&text, name, PROVENANCE_MAX, NULL);
+    bal_str_free(name);
+    if (rc || bal_json_parse(&json, bal_buf_string(&text), text.len, PROVENANCE,
+                             NULL))
+        return false;
+    const char *there = json_string_value(json_object_get(json, "commit"));
+    return there && !strcmp(there, commit);
+}
+
+static int take_export(void *ctx, const bal_export_row *row, bal_error *err)
+{
+    bal_planning *self = ctx;
+    BAL_LOCAL(bal_buf) path = { 0 };
+    char hex[BAL_ID_HEX + 1], at[40];
+    /* A name need not be UTF-8, JSON must be. */
+    int rc =
+        bal_utf8_valid(row->path, strlen(row->path))
+            ? bal_buf_text(&path, row->path, err)
+            : bal_printable(&path, row->path, strlen(row->path), false, err);
+    if (rc)
+        return rc;
+
+    bal_id_hex(hex, &row->commit);
+    bal_clock_rfc3339(at, row->at);
+    json_t *value = json_pack(
+        "{s:s,s:s,s:s,s:b}", "path", bal_buf_string(&path), "commit", hex,
+        "written_at", at, "there", (int)still_there(row->path, hex));
+    return bal_plan_add(self, "exports", value, err);
+}
+
+int bal_plan_names(bal_planning *self, bal_error *err)
+{
+    int rc = plan_refs(self, err);
+    if (!rc)
+        rc = bal_graph_grants(self->graph, self->tenant->name, take_grant, self,
+                              err);
+    if (rc)
+        return rc;
+    return bal_graph_exports(self->graph, self->tenant->number, self->commit,
+                             take_export, self, err);
+}
+
+/* ---- views -------------------------------------------------------------- */
+
+static bool told(const bal_planning *self, const char *tenant)
+{
+    if (!strcmp(tenant, self->tenant->name))
+        return true;
+    return bal_map_find(&self->grantees, tenant, strlen(tenant)) != BAL_NONE;
+}
+
+/* The view's blocks in the cache, once a manifest. */
+static int view_cache(bal_planning *self, const bal_dependent *view, bool named,
+                      bal_error *err)
+{
+    char hex[BAL_ID_HEX + 1], name[160];
+    bool there;
+
+    bal_id_hex(hex, &view->manifest);
+    snprintf(name, sizeof(name), "%s:%s", view->tenant, hex);
+    int rc = note(self, &self->seen, name, &there, err);
+    if (rc || there)
+        return rc;
+    if (named)
+        return bal_plan_add(self, "cache", json_string(name), err);
+    self->cache_elsewhere++;
+    json_t *hidden =
+        json_object_get(json_object_get(self->plan, "private"), "cache");
+    if (json_array_append_new(hidden, json_string(name)))
+        return bal_fail_memory(err, "a plan");
+    return 0;
+}
+
+static int take_view(void *ctx, const bal_dependent *view, bal_error *err)
+{
+    bal_planning *self = ctx;
+    bool named = told(self, view->tenant);
+    char hex[BAL_ID_HEX + 1], name[160];
+    int rc = view_cache(self, view, named, err);
+
+    if (rc)
+        return rc;
+    if (!named) {
+        self->broken_elsewhere++;
+        return 0;
+    }
+    bal_id_hex(hex, &view->commit);
+    snprintf(name, sizeof(name), "%s:%s", view->tenant, hex);
+    return bal_plan_add(self, "broken_views", json_string(name), err);
+}
+
+int bal_plan_views(bal_planning *self, bal_error *err)
+{
+    return bal_graph_dependents(self->graph, self->tenant->name, self->commit,
+                                take_view, self, err);
+}
