@@ -2,13 +2,15 @@
 #
 #   make check SAN=address,undefined      instrumented      SAN=thread
 #   CC=clang make check                   another compiler, its own build folder
-#   make check ONLY=unit                  unit contract cli fuzz
+#   make check ONLY=unit                  unit contract cli fuzz races
+#   make torture ROUNDS=200               of each race (2000)
 #   make fuzz T=header S=60               one fuzz target, for a minute
 
 SAN ?=
 ONLY ?=
 T ?=
 S ?= 60
+ROUNDS ?= 2000
 BUILD_TYPE ?= Release
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 PREFIX ?= /usr/local
@@ -54,11 +56,11 @@ check: configure ## unit, contract, cli and replayed fuzz tests
 	$(MAKE_IT) --target tests
 	$(CHECK) $(if $(ONLY),$(ONLY),unit contract cli fuzz)
 
-torture: configure ## every allocation and system call fails once
+torture: configure ## every allocation fails once; two at work on one store
 	$(MAKE_IT) --target tests
-	$(CHECK) torture
+	BALLAST_ROUNDS=$(ROUNDS) $(CHECK) torture
 
-crash: configure ## the writer is killed at every fsync and rename
+crash: configure ## killed at every fsync and rename; every call fails once
 	$(MAKE_IT) --target tests
 	$(CHECK) crash
 

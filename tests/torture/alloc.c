@@ -23,6 +23,7 @@ void __wrap_free(void *old);
 
 /* Which allocation fails, counted down; below 1: none. */
 static atomic_long left;
+static atomic_long turns;
 static atomic_bool on; /* and all that follow */
 static atomic_bool fired;
 
@@ -36,6 +37,7 @@ static struct {
 
 static bool refused(void)
 {
+    atomic_fetch_add(&turns, 1);
     if (atomic_load(&on) && atomic_load(&fired))
         return true;
     if (atomic_load(&left) < 1 || atomic_fetch_sub(&left, 1) != 1)
@@ -94,6 +96,12 @@ void alloc_begin(long n, bool all)
     atomic_store(&fired, false);
     atomic_store(&on, all);
     atomic_store(&left, n);
+    atomic_store(&turns, 0);
+}
+
+long alloc_turns(void)
+{
+    return atomic_load(&turns);
 }
 
 bool alloc_end(void)

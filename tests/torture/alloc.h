@@ -12,6 +12,8 @@ bool alloc_hook(void);
 void alloc_begin(long n, bool all);
 /* No more fail. True if one has. */
 bool alloc_end(void);
+/* How many were asked for since alloc_begin. */
+long alloc_turns(void);
 /* How many of ours since alloc_begin were not freed. */
 size_t alloc_live(void);
 

@@ -2,8 +2,8 @@
 """Kill the writer at every step, and let every call fail, one after the other.
 
 A step is an fsync, rename, unlink, mkdir or one of their kin; preload/ counts
-them inside the program and sends SIGKILL before or after the Nth. What must
-hold after each:
+them inside the program and sends SIGKILL before or after the Nth, or in the
+midst of the Nth write to the database or its log. What must hold after each:
 
   the store opens, or does not exist yet
   fsck finds nothing
@@ -11,6 +11,7 @@ hold after each:
   the output folder is absent or complete
   the same command again succeeds, and after one more that writes no temporary
   and no block without a name is left, in the store or beside the output
+  what promises.py says of deletions, grants, keys and repairs
 
 A failing call (disk full, I/O error) must end in exit 7 with one line, or, where
 the call is one that may be done without, in success; with the same things true.
@@ -21,6 +22,7 @@ The last line is "N passed, N failed"."""
 
 import argparse
 import concurrent.futures
+import dataclasses
 import errno
 import hashlib
 import json
@@ -33,6 +35,10 @@ import subprocess
 import sys
 import tempfile
 import threading
+import typing
+
+sys.dont_write_bytecode = True
+import promises  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TIMEOUT = 60
@@ -114,13 +120,8 @@ def tree(folder):
 # ---- the program ------------------------------------------------------------
 
 
-class Failure(Exception):
-    """A promise that was not kept."""
-
-
-def need(holds, text):
-    if not holds:
-        raise Failure(text)
+Failure = promises.Broken
+need = promises.need
 
 
 class Done:
@@ -139,12 +140,12 @@ class Place:
         self.folder = folder
         self.root = os.path.join(folder, "store")
 
-    def run(self, args, extra=None, jobs="2"):
+    def run(self, args, extra=None, jobs="2", tenant="acme"):
         env = {k: v for k, v in os.environ.items()
                if not k.startswith("BALLAST")}
         env.update(LC_ALL="C.UTF-8", HOME=self.folder, **(extra or {}))
         done = subprocess.run(
-            [self.program, "--root", self.root, "--tenant", "acme", "-j", jobs,
+            [self.program, "--root", self.root, "--tenant", tenant, "-j", jobs,
              *args], cwd=self.folder, env=env, stdin=subprocess.DEVNULL,
             capture_output=True, timeout=TIMEOUT, check=False)
         return Done(done.returncode, done.stdout.decode(errors="replace"),
@@ -177,12 +178,14 @@ class Place:
             ids.update(json.loads(line)["id"] for line in lines)
         return ids
 
-    def fsck(self):
-        done = self.run(["fsck", "--json"])
+    def fsck(self, known=()):
+        """known: kinds of problem that are there from the beginning."""
+        done = self.run(["fsck", "--all", "--json"])
         need(done.status in (0, 1), f"fsck: {done}")
-        kinds = sorted({problem["kind"]
-                        for problem in json.loads(done.out)["problems"]})
-        need(done.status == 0 and not kinds, f"fsck: {' '.join(kinds)}")
+        kinds = {problem["kind"]
+                 for problem in json.loads(done.out)["problems"]}
+        need(kinds <= set(known) and (kinds or done.status == 0),
+             f"fsck: {' '.join(sorted(kinds))}")
 
     def temporaries(self):
         """What only a killed process leaves. A lock is no temporary: it would
@@ -202,12 +205,20 @@ class Place:
 # ---- scenarios --------------------------------------------------------------
 
 
+@dataclasses.dataclass
 class Scenario:
-    """prepare builds what is there before; args is what is killed. out: a
-    folder it makes."""
-
-    def __init__(self, name, prepare, args, out=None):
-        self.name, self.prepare, self.args, self.out = name, prepare, args, out
+    """prepare builds what is there before and may return what it knows of it;
+    args, or what it gives for that, is what is killed."""
+    name: str
+    prepare: typing.Callable
+    args: typing.Any
+    out: str = None  # a folder it makes
+    again: tuple = (0,)  # exit statuses of the same command afterwards
+    kinds: frozenset = frozenset()  # what fsck says at the beginning
+    first: typing.Callable = None  # (case, place), right after the kill
+    promise: typing.Callable = None  # (case, place, is it done?)
+    most: int = None  # cases of each walk, None: all
+    spare: tuple = ()  # calls, and of what, that it may do without
 
 
 def one_commit(place):
@@ -244,6 +255,10 @@ def garbage(place):
     db.close()
 
 
+# A deletion has hundreds of calls, for it writes the database anew: of each
+# walk through one, these many, at equal distances.
+MOST = 40
+
 SCENARIOS = [
     Scenario("first-commit", lambda place: None,
              ["commit", "base", "-m", "first", "--ref", "main"]),
@@ -261,6 +276,8 @@ SCENARIOS = [
              ["apply", "a", "--base", "base", "-o", "out/model"],
              "out/model"),
     Scenario("gc", garbage, ["gc"]),
+    *(Scenario(name, most=MOST, **row)
+      for name, row in promises.ROWS.items()),
 ]
 
 # ---- checking ---------------------------------------------------------------
@@ -279,17 +296,21 @@ class Case:
         self.begin = os.path.join(work, "begin")
         shutil.copytree(models, self.begin)
         place = Place(program, self.begin)
-        scenario.prepare(place)
+        self.facts = scenario.prepare(place) or {}
+        self.args = (scenario.args(self.facts) if callable(scenario.args)
+                     else scenario.args)
         self.acknowledged = place.log() if place.exists() else set()
+        self.acknowledged -= set(self.facts.get("goes", ()))
         self.wanted = None
         place = self.copy()
         count = os.path.join(work, "count")
-        place.must(scenario.args, extra={"LD_PRELOAD": preload,
-                                         "BALLAST_CRASH_COUNT": count})
+        place.must(self.args, extra={"LD_PRELOAD": preload,
+                                     "BALLAST_CRASH_COUNT": count})
         with open(count, encoding="utf-8") as file:
-            self.steps, self.calls = map(int, file.read().split())
+            self.steps, self.calls, self.logged = map(int, file.read().split())
         if scenario.out:
             self.wanted = tree(os.path.join(place.folder, scenario.out))
+        self.check_promise(place, True)
         self.check_after(place)
 
     def copy(self):
@@ -298,14 +319,19 @@ class Case:
         shutil.copytree(self.begin, folder)
         return Place(self.program, folder)
 
-    def check_now(self, place):
-        """Right after it was killed or has failed."""
+    def check_promise(self, place, done):
+        if self.scenario.promise:
+            self.scenario.promise(self, place, done)
+
+    def check_now(self, place, done=False):
+        """Right after it was killed, has failed or made do."""
         if not place.exists():
             need(not self.acknowledged, "the store is gone")
         else:
             lost = place.lost(self.acknowledged)
             need(not lost, f"lost {lost}")
-            place.fsck()
+            place.fsck(self.scenario.kinds)
+            self.check_promise(place, done)
         if self.scenario.out:
             got = tree(os.path.join(place.folder, self.scenario.out))
             need(got is None or got == self.wanted,
@@ -329,7 +355,7 @@ class Case:
     def check_orphans(self, place):
         """The next command that writes takes what nobody named; gc is not
         needed for it."""
-        if self.scenario.name in ("gc", "init"):
+        if self.scenario.name in ("gc", "init") or self.scenario.kinds:
             return
         place.must(["commit", "other", "-m", "after", "--ref", "after"])
         freed = json.loads(place.must(["gc", "--dry-run", "--json"]).out)
@@ -338,19 +364,21 @@ class Case:
 
     def again(self, place):
         """The same command goes through now. What it makes may be there."""
-        done = place.run(self.scenario.args)
+        done = place.run(self.args)
         made = self.scenario.out is not None
-        need(done.status == 0 or (made and done.status == 5),
+        need(done.status in self.scenario.again or (made and done.status == 5),
              f"again: {done}")
+        self.check_promise(place, True)
 
-    def killed(self, at):
+    def killed(self, at, by="BALLAST_CRASH_AT"):
         place = self.copy()
-        done = place.run(self.scenario.args, jobs="1",
-                         extra={"LD_PRELOAD": self.preload,
-                                "BALLAST_CRASH_AT": at})
+        done = place.run(self.args, jobs="1",
+                         extra={"LD_PRELOAD": self.preload, by: at})
         need(done.status in (0, -signal.SIGKILL), f"not killed: {done}")
         if done.status == 0:
             return False
+        if self.scenario.first:
+            self.scenario.first(self, place)
         self.check_now(place)
         self.check_orphans(place)
         self.again(place)
@@ -360,7 +388,7 @@ class Case:
     def failed(self, at, number, on):
         place = self.copy()
         note = os.path.join(place.folder, "note")
-        done = place.run(self.scenario.args, jobs="1", extra={
+        done = place.run(self.args, jobs="1", extra={
             "LD_PRELOAD": self.preload, "BALLAST_FAIL_NOTE": note,
             "BALLAST_FAIL_AT": f"{at},{number}{',on' if on else ''}"})
         if not os.path.exists(note):
@@ -370,7 +398,7 @@ class Case:
             what = file.read().strip()
         try:
             self.check_told(done, what)
-            self.check_now(place)
+            self.check_now(place, done.status == 0)
             self.again(place)
             self.check_after(place)
         except Failure as failure:
@@ -383,7 +411,10 @@ class Case:
         # Cleaning up and hints may fail without harm, and so may SQLite's folding
         # of its log into the database: the log has it all. SQLite does not look
         # at whether the sync of its directory, the store's root, went well.
+        # What is not kept is resolved again.
         optional = (function in OPTIONAL or name.startswith("graph.db")
+                    or "/store/cache" in path
+                    or f"{function} {name}" in self.scenario.spare
                     or (function == "fdatasync" and name == "store"))
         need(done.status == 7 or (optional and done.status == 0),
              f"not told: {done}")
@@ -424,18 +455,28 @@ class Tally:
 
 def walk(case, tally, every):
     name = case.scenario.name
-    tally.say(f"     {name}: {case.steps} steps, {case.calls} calls")
+
+    def stride(count):
+        most = case.scenario.most or count
+        return max(every, -(-count // most))
+
+    tally.say(f"     {name}: {case.steps} steps, {case.calls} calls, "
+              f"{case.logged} writes of the database")
     for after in ("", ",after"):
         at = 1
         while tally.one(f"{name} killed at step {at}{after}", case.killed,
                         f"{at}{after}"):
-            at += every
+            at += stride(case.steps)
+    at = 1
+    while tally.one(f"{name} killed in write {at} of the database",
+                    case.killed, str(at), "BALLAST_CRASH_LOG"):
+        at += stride(case.logged)
     for number, on in ((errno.EIO, False), (errno.ENOSPC, True)):
         at = 1
         while at <= case.calls + 50 and tally.one(
                 f"{name} {errno.errorcode[number]} at call {at}", case.failed,
                 at, number, on):
-            at += every
+            at += stride(case.calls)
 
 
 def run(scenario, program, models, preload, folder, tally, every):

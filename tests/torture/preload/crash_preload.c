@@ -2,11 +2,12 @@
  * calls that change what is on the disk, and at the call whose turn it is kills
  * the process or lets the call fail. It is not linked to anything of ours.
  *
- *   BALLAST_CRASH_COUNT=FILE   at exit, FILE has "<steps> <calls>"
+ *   BALLAST_CRASH_COUNT=FILE   at exit, FILE has "<steps> <calls> <logged>"
  *   BALLAST_CRASH_AT=N[,after] SIGKILL before (after) step N
- *   BALLAST_FAIL_AT=N,ERRNO[,on] call N fails with that number; with `on`, so
- *                              does every later one that needs room
- *   BALLAST_FAIL_NOTE=FILE     gets "<function> <path>" of what failed first
+ *   BALLAST_CRASH_LOG=N        SIGKILL when half of write N to a database or
+ * its log is done, or before it is cut to length BALLAST_FAIL_AT=N,ERRNO[,on]
+ * call N fails with that number; with `on`, so does every later one that needs
+ * room BALLAST_FAIL_NOTE=FILE     gets "<function> <path>" of what failed first
  *
  * Steps are fsync, fdatasync, sync_file_range, rename, link, unlink, mkdir and
  * their kin; calls are those and write, pwrite, writev and theirs. Only regular
@@ -26,7 +27,7 @@
 #include <unistd.h>
 
 typedef struct plan {
-    long crash_at, fail_at;
+    long crash_at, crash_log, fail_at;
     int fail_with;
     bool crash_after, fail_on;
     const char *note;
@@ -34,7 +35,7 @@ typedef struct plan {
 
 /* Written once, before main. */
 static plan todo;
-static atomic_long steps, calls;
+static atomic_long steps, calls, logged;
 
 /* "12,after": the number, and what follows the comma. */
 static long number_of(const char *name, const char **rest)
@@ -57,6 +58,7 @@ __attribute__((constructor)) static void begin(void)
 
     todo.crash_at = number_of("BALLAST_CRASH_AT", &rest);
     todo.crash_after = !strcmp(rest, "after");
+    todo.crash_log = number_of("BALLAST_CRASH_LOG", &rest);
     todo.fail_at = number_of("BALLAST_FAIL_AT", &rest);
     todo.fail_with = (int)strtol(rest, NULL, 10);
     todo.fail_on = strstr(rest, ",on") != NULL;
@@ -80,8 +82,8 @@ __attribute__((destructor)) static void end(void)
     const char *path = getenv("BALLAST_CRASH_COUNT");
 
     todo = (plan){ 0 };
-    snprintf(text, sizeof(text), "%ld %ld\n", atomic_load(&steps),
-             atomic_load(&calls));
+    snprintf(text, sizeof(text), "%ld %ld %ld\n", atomic_load(&steps),
+             atomic_load(&calls), atomic_load(&logged));
     put(path, text);
 }
 
@@ -89,7 +91,8 @@ enum { STEP = 1, ROOM = 2 };
 
 typedef struct turn {
     bool fails;
-    bool dies; /* once it is done */
+    bool dies;  /* once it is done */
+    bool tears; /* dies with half of it done */
 } turn;
 
 static void die(void)
@@ -110,18 +113,24 @@ static bool is_disk(int fd)
     return is;
 }
 
-static void note(const char *function, int fd, const char *path)
+static void path_of(char *to, size_t size, int fd)
 {
     char link[64];
+
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    ssize_t len = readlink(link, to, size - 1);
+    to[len > 0 ? len : 0] = 0;
+}
+
+static void note(const char *function, int fd, const char *path)
+{
     char text[4200];
     char target[4096] = "";
 
     if (!todo.note)
         return;
     if (!path) {
-        snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-        ssize_t len = readlink(link, target, sizeof(target) - 1);
-        target[len > 0 ? len : 0] = 0;
+        path_of(target, sizeof(target), fd);
         path = target;
     }
     snprintf(text, sizeof(text), "%s %s\n", function, path);
@@ -130,10 +139,28 @@ static void note(const char *function, int fd, const char *path)
     put(to, text);
 }
 
+static bool ends(const char *text, const char *end)
+{
+    size_t len = strlen(text);
+
+    return len >= strlen(end) && !strcmp(text + len - strlen(end), end);
+}
+
+/* A write to a database or its log? */
+static bool is_log(int fd)
+{
+    char target[4096] = "";
+    int before = errno;
+
+    path_of(target, sizeof(target), fd);
+    errno = before;
+    return ends(target, ".db") || ends(target, ".db-wal");
+}
+
 /* What happens to this call. */
 static turn take(const char *function, int what, int fd, const char *path)
 {
-    turn out = { false, false };
+    turn out = { false, false, false };
 
     if (!path && !is_disk(fd))
         return out;
@@ -142,6 +169,8 @@ static turn take(const char *function, int what, int fd, const char *path)
     if (step && step == todo.crash_at && !todo.crash_after)
         die();
     out.dies = step && step == todo.crash_at;
+    if (!path && !(what & STEP) && is_log(fd))
+        out.tears = atomic_fetch_add(&logged, 1) + 1 == todo.crash_log;
     out.fails =
         todo.fail_at && (call == todo.fail_at ||
                          (todo.fail_on && call > todo.fail_at && what & ROOM));
@@ -170,8 +199,26 @@ static void *next(const char *name)
         turn mine = take(#name, what, fd, path);                               \
         if (mine.fails)                                                        \
             return -1;                                                         \
+        if (mine.tears)                                                        \
+            die();                                                             \
         type rc = real args;                                                   \
         if (mine.dies)                                                         \
+            die();                                                             \
+        return rc;                                                             \
+    }
+
+/* The same of a write at a place, which may be torn. */
+#define CALL_AT(name, type_at)                                                 \
+    ssize_t name(int fd, const void *data, size_t len, type_at at);            \
+    ssize_t name(int fd, const void *data, size_t len, type_at at)             \
+    {                                                                          \
+        ssize_t (*real)(int, const void *, size_t, type_at) = (ssize_t(*)(     \
+            int, const void *, size_t, type_at))(uintptr_t)next(#name);        \
+        turn mine = take(#name, ROOM, fd, NULL);                               \
+        if (mine.fails)                                                        \
+            return -1;                                                         \
+        ssize_t rc = real(fd, data, mine.tears ? len / 2 : len, at);           \
+        if (mine.tears)                                                        \
             die();                                                             \
         return rc;                                                             \
     }
@@ -205,10 +252,8 @@ CALL(int, ftruncate, (int fd, off_t len), (fd, len), ROOM, fd, NULL)
 CALL(int, ftruncate64, (int fd, off64_t len), (fd, len), ROOM, fd, NULL)
 CALL(ssize_t, write, (int fd, const void *data, size_t len), (fd, data, len),
      ROOM, fd, NULL)
-CALL(ssize_t, pwrite, (int fd, const void *data, size_t len, off_t at),
-     (fd, data, len, at), ROOM, fd, NULL)
-CALL(ssize_t, pwrite64, (int fd, const void *data, size_t len, off64_t at),
-     (fd, data, len, at), ROOM, fd, NULL)
+CALL_AT(pwrite, off_t)
+CALL_AT(pwrite64, off64_t)
 CALL(ssize_t, writev, (int fd, const struct iovec *parts, int count),
      (fd, parts, count), ROOM, fd, NULL)
 CALL(ssize_t, pwritev, (int fd, const struct iovec *parts, int count, off_t at),
