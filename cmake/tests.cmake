@@ -6,6 +6,7 @@
 #   tests/fuzz/fuzz_*.c                            replay of a corpus, or libFuzzer
 #   tests/torture/torture_*.c                      faults injected by the linker,
 #                                                  two at work on one store
+#   tests/golden/merge_*.c                         merges of other programs
 #   tests/{torture,golden,peers}/*.py              pytest, when asked for
 
 pkg_check_modules(CMOCKA IMPORTED_TARGET cmocka>=1.1.5)
@@ -138,6 +139,15 @@ foreach(file ${files})
     bal_test(fuzz-replay-${short} fuzz $<TARGET_FILE:fuzz-replay-${short}>
              ${dir}/fuzz/corpus/${short})
 endforeach()
+
+# ---- golden: what other programs make of a merge; again with tiles of another
+# size, which must not show -----------------------------------------------------
+
+file(GLOB files CONFIGURE_DEPENDS ${dir}/golden/*.c)
+bal_test_program(merge-golden ${files})
+bal_test(golden-merge golden $<TARGET_FILE:merge-golden>)
+bal_test(golden-merge-tiles golden ${CMAKE_COMMAND} -E env BAL_TILE=16
+         $<TARGET_FILE:merge-golden>)
 
 # ---- the example: a program that knows the public header and the .so alone ---
 

@@ -432,10 +432,10 @@ typedef enum bal_param_type {
 typedef struct bal_param {
     const char *name;
     bal_param_type type;
+    bool per_input;
     const char *fallback; /* as text, NULL: required */
     double low, high;     /* inclusive */
     const char *choices;  /* "sum|count", NULL: any */
-    bool per_input;
     const char *mergekit; /* its name there, NULL: none */
     const char *help;
 } bal_param;
@@ -448,7 +448,7 @@ typedef struct bal_method_info {
     const char *name;
     const char *summary;
     const char *paper; /* NULL: none */
-    size_t min_inputs;
+    size_t min_inputs; /* beside a base that is no input */
     size_t max_inputs; /* 0: no limit */
     unsigned flags;
     const bal_param *params; /* ends with a row without a name */
@@ -459,26 +459,84 @@ BAL_API const bal_method_info *bal_method_at(size_t i);
 /* NULL: no such method. */
 BAL_API const bal_method_info *bal_method_find(const char *name);
 
+/* What a method does with a base, when inputs are whole models. */
+typedef enum bal_base_use {
+    BAL_BASE_NONE, /* it is one more input */
+    BAL_BASE_POSSIBLE,
+    BAL_BASE_NEEDED,
+} bal_base_use;
+BAL_API bal_base_use bal_method_base(const bal_method_info *method);
+
 /* ENOTFOUND: no such method. */
 BAL_API BAL_CHECK int bal_recipe_new(bal_recipe **out, const char *method,
                                      bal_error *err);
 /* text: [tenant:]spec[@weight][,name=value]... Resolved now, once. */
 BAL_API BAL_CHECK int bal_recipe_input(bal_recipe *self, bal_tenant *tenant,
                                        const char *text, bal_error *err);
-/* A parameter of the method, or space strict union dtype seed base arithmetic.
+/* The same of the base: what methods take differences to, or go from. Where the
+ * method has no use for one it is one more input. To be called after
+ * bal_recipe_input: an input that is the same commit is the base then. EINVAL:
+ * a second base, a weight or parameters of a base that is no input. */
+BAL_API BAL_CHECK int bal_recipe_base(bal_recipe *self, bal_tenant *tenant,
+                                      const char *text, bal_error *err);
+/* A parameter of the method, or space strict union dtype seed arithmetic, or
+ * mergekit_stream: the seed of mergekit's own random numbers, in its order, for
+ * methods that draw some and its arithmetic; there is no other seed then.
  * EINVAL names the parameters that there are, or the bounds. */
 BAL_API BAL_CHECK int bal_recipe_set(bal_recipe *self, const char *name,
                                      const char *value, bal_error *err);
+/* The base is one of them. */
 BAL_API size_t bal_recipe_inputs(const bal_recipe *self);
 BAL_API void bal_recipe_free(bal_recipe *self);
 /* Records the view; computes nothing but what it needs to refuse: kinds that do
- * not mix, different bases, parameters that are missing. Defaults that
- * were not set are written into recipe. */
+ * not mix, different bases, a base or parameters that are missing. Defaults
+ * that were not set and a seed that was not are written into recipe. */
 BAL_API BAL_CHECK int bal_commit_view(bal_commit **out, bal_tenant *tenant,
                                       bal_recipe *recipe,
                                       const bal_draft *draft,
                                       bal_commit_report *report,
                                       bal_error *err);
+
+/* ---- mergekit ---------------------------------------------------------- */
+
+typedef int bal_imported_fn(void *ctx, const bal_commit *commit,
+                            const char *ref);
+
+typedef struct bal_import {
+    const char *text; /* YAML, one document or several */
+    size_t size;      /* bytes, 1 MiB at most */
+    const char *what; /* what messages call it: a file's name */
+    /* "MODEL=SPEC": the commit that a model's name stands for, MODEL as it is
+     * written in the configuration. A name that is [tenant:] and a full id
+     * stands for that. */
+    const char *const *map;
+    size_t map_count;
+    const char *arithmetic; /* precise mergekit; NULL: mergekit */
+    const char *stream;     /* the seed of mergekit's own random stream, NULL:
+                               ours */
+    bal_imported_fn *each;  /* every view that was recorded; NULL: none */
+    bal_name_fn *not_used;  /* what is said without effect; NULL: none */
+    void *ctx;
+} bal_import;
+
+/* Records what a configuration of mergekit 0.1.5 says as a view of whole
+ * models. Of several documents each with a name is a view on the ref of that
+ * name, which the others may name as a model; the one without goes where draft
+ * says, and is *out; where all have one, *out is the last. Nothing is recorded
+ * if a document is refused; a view that cannot be leaves those before it.
+ * EINVAL, EUNSUPPORTED name the line. */
+BAL_API BAL_CHECK int bal_import_mergekit(bal_commit **out, bal_tenant *tenant,
+                                          const bal_import *import,
+                                          const bal_draft *draft,
+                                          bal_error *err);
+/* The recipe of a view as a configuration that mergekit 0.1.5 runs, to be freed
+ * with bal_text_free. Models are named as map ("MODEL=SPEC") says, else
+ * tenant:id. EINVAL: not a view; EUNSUPPORTED names what mergekit has nothing
+ * for. */
+BAL_API BAL_CHECK int bal_export_mergekit(char **out, bal_tenant *tenant,
+                                          const bal_id *commit,
+                                          const char *const *map,
+                                          size_t map_count, bal_error *err);
 
 /* ---- comparing --------------------------------------------------------- */
 

@@ -18,8 +18,8 @@ static const bal_opt opts[] = {
       "MSG", "what is merged and why", BAL_OPT_REQUIRED },
     { 0, "ref", BAL_OPT_STRING, offsetof(struct merge_opts, ref), "REF",
       "the ref to move, main if not told" },
-    { 0, "base", BAL_OPT_STRING, offsetof(struct merge_opts, base), "SPEC|NAME",
-      "the base, where the method needs one" },
+    { 0, "base", BAL_OPT_STRING, offsetof(struct merge_opts, base), "SPEC",
+      "what whole models are differences to, where the method needs it" },
     { 0, "space", BAL_OPT_ENUM, offsetof(struct merge_opts, space),
       "delta|weights|product|factors",
       "what inputs are read as, if not what they are" },
@@ -30,7 +30,7 @@ static const bal_opt opts[] = {
     { 0, "dtype", BAL_OPT_STRING, offsetof(struct merge_opts, dtype), "DTYPE",
       "of the result, if not the inputs' own" },
     { 0, "seed", BAL_OPT_STRING, offsetof(struct merge_opts, seed), "N",
-      "for methods that draw random numbers" },
+      "for methods that draw random numbers; drawn if not told" },
     { 0, "arithmetic", BAL_OPT_ENUM, offsetof(struct merge_opts, arithmetic),
       "precise|mergekit", "precise if not told" },
     { 0, "parent", BAL_OPT_STRING, offsetof(struct merge_opts, parent), "SPEC",
@@ -49,21 +49,55 @@ static const char *param_value(const bal_param *param)
     return param->choices ? param->choices : "VALUE";
 }
 
+/* NULL: the method has no such parameter. */
+static const bal_param *param_of(size_t method, const char *name)
+{
+    const bal_param *param = bal_method_at(method)->params;
+
+    for (; param && param->name; param++) {
+        if (!strcmp(param->name, name))
+            return param;
+    }
+    return NULL;
+}
+
 /* Has an option of its own, or an earlier method has it? */
-static bool seen_before(const char *name, size_t method, const bal_param *upto)
+static bool seen_before(const char *name, size_t method)
 {
     for (size_t i = 0; opts[i].name; i++) {
         if (!strcmp(opts[i].name, name))
             return true;
     }
-    for (size_t m = 0; m <= method; m++) {
-        const bal_param *param = bal_method_at(m)->params;
-        for (; param && param->name && param != upto; param++) {
-            if (!strcmp(param->name, name))
-                return true;
-        }
+    for (size_t m = 0; m < method; m++) {
+        if (param_of(m, name))
+            return true;
     }
     return false;
+}
+
+/* Do most methods that have this parameter say the same of it? */
+static bool common(const bal_param *param)
+{
+    size_t same = 0;
+    size_t all = 0;
+
+    for (size_t m = 0; m < bal_method_count(); m++) {
+        const bal_param *other = param_of(m, param->name);
+        all += other != NULL;
+        same += other && !strcmp(other->help, param->help);
+    }
+    return 2 * same > all;
+}
+
+/* What most methods say of a parameter: it can mean something else to each. */
+static const char *common_help(const char *name)
+{
+    for (size_t m = 0; m < bal_method_count(); m++) {
+        const bal_param *param = param_of(m, name);
+        if (param && common(param))
+            return param->help;
+    }
+    return "its meaning is up to the method, see ballast methods METHOD";
 }
 
 /* Parameter i of all methods, each name once, as a row. */
@@ -72,7 +106,7 @@ static bool more(bal_opt *out, size_t i)
     for (size_t m = 0; m < bal_method_count(); m++) {
         const bal_param *param = bal_method_at(m)->params;
         for (; param && param->name; param++) {
-            if (seen_before(param->name, m, param) || i--)
+            if (seen_before(param->name, m) || i--)
                 continue;
             *out = (bal_opt){
                 .name = param->name,
@@ -80,7 +114,7 @@ static bool more(bal_opt *out, size_t i)
                                                       : BAL_OPT_PARAM,
                 .offset = offsetof(struct merge_opts, params),
                 .value = param_value(param),
-                .help = param->help,
+                .help = common_help(param->name),
             };
             return true;
         }
@@ -136,9 +170,11 @@ static int fill(bal_recipe *recipe, const struct merge_opts *given,
                 bal_error *err)
 {
     const char *const named[][2] = {
-        { "space", given->space }, { "dtype", given->dtype },
-        { "seed", given->seed },   { "arithmetic", given->arithmetic },
-        { "base", given->base },   { "strict", given->strict ? "true" : NULL },
+        { "space", given->space },
+        { "dtype", given->dtype },
+        { "seed", given->seed },
+        { "arithmetic", given->arithmetic },
+        { "strict", given->strict ? "true" : NULL },
     };
 
     for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++) {
@@ -155,7 +191,8 @@ static int fill(bal_recipe *recipe, const struct merge_opts *given,
     return 0;
 }
 
-static void report(bal_cli *cli, const bal_commit *commit, const char *method,
+static void report(bal_cli *cli, const bal_commit *commit,
+                   const bal_recipe *recipe, const char *method,
                    const char *ref)
 {
     bal_out *out = &cli->out;
@@ -167,7 +204,8 @@ static void report(bal_cli *cli, const bal_commit *commit, const char *method,
         return;
     }
     bal_out_id(out, &bal_commit_info_of(commit)->id);
-    bal_out_text(out, "  %s of %zu inputs  ref ", method, cli->arg_count);
+    bal_out_text(out, "  %s of %zu inputs  ref ", method,
+                 bal_recipe_inputs(recipe));
     bal_out_safe(out, ref);
     bal_out_text(out, "\n");
 }
@@ -196,7 +234,7 @@ static int record(bal_cli *cli, bal_recipe *recipe, const char *method,
         bal_commit_view(&commit, cli->tenant, recipe, &draft, &counts, err);
     if (rc)
         return rc;
-    report(cli, commit, method, draft.ref);
+    report(cli, commit, recipe, method, draft.ref);
     return 0;
 }
 
@@ -229,6 +267,10 @@ static int run(bal_cli *cli, const void *values, bal_error *err)
         if (rc)
             return rc;
     }
+    rc = given->base ? bal_recipe_base(recipe, cli->tenant, given->base, err)
+                     : 0;
+    if (rc)
+        return rc;
     return record(cli, recipe, method->name, given, err);
 }
 
@@ -243,7 +285,9 @@ const bal_command bal_cmd_merge = {
              "Parameters are the method's own; 'ballast methods METHOD' tells "
              "types, defaults and bounds.",
     .examples = "ballast merge support@0.6 finance@0.4 -m blend --ref blend\n"
-                "ballast merge a b --no-normalize -m \"a + b\"\n",
+                "ballast merge a b --no-normalize -m \"a + b\"\n"
+                "ballast merge chat code --method ties --base llama "
+                "--density 0.3 -m ties\n",
     .arg = "SPEC",
     .min_args = 1,
     .max_args = BAL_ANY_ARGS,

@@ -134,6 +134,12 @@ static void text_param(bal_out *out, const bal_param *param)
     bal_out_text(out, "\n      %s\n", param->help ? param->help : "");
 }
 
+static const char *const beside[] = {
+    [BAL_BASE_NONE] = "",
+    [BAL_BASE_POSSIBLE] = ", a base beside them if there is one (--base)",
+    [BAL_BASE_NEEDED] = ", and of whole models a base beside them (--base)",
+};
+
 static void text_method(bal_out *out, const bal_method_info *method)
 {
     bal_out_text(out, "%s: %s\n", method->name, method->summary);
@@ -143,6 +149,7 @@ static void text_method(bal_out *out, const bal_method_info *method)
                  method->min_inputs == 1 ? "" : "s");
     if (method->max_inputs)
         bal_out_text(out, ", at most %zu", method->max_inputs);
+    bal_out_text(out, "%s", beside[bal_method_base(method)]);
     if (method->flags & BAL_METHOD_SEEDED)
         bal_out_text(out, ", draws random numbers (--seed)");
     bal_out_text(out, "\n");

@@ -55,9 +55,23 @@ static void show_recipe(bal_out *out, const char *text)
         return;
     method = json_string_value(json_object_get(recipe, "method"));
     line(out, "method", method);
+    const char *arithmetic =
+        json_string_value(json_object_get(recipe, "arithmetic"));
+    if (arithmetic && strcmp(arithmetic, "precise") != 0)
+        line(out, "arithmetic", arithmetic);
+    const char *seed = json_string_value(json_object_get(recipe, "seed"));
+    if (seed)
+        line(out, "seed", seed);
+    const char *stream =
+        json_string_value(json_object_get(recipe, "mergekit_stream"));
+    if (stream)
+        line(out, "stream", stream);
+    const json_t *base = json_object_get(recipe, "base");
+    base = json_is_integer(base) ? base : NULL;
     json_array_foreach(json_object_get(recipe, "inputs"), i, value)
     {
-        bal_out_text(out, "%-10s ", "input");
+        bool is_base = base && json_integer_value(base) == (json_int_t)i;
+        bal_out_text(out, "%-10s ", is_base ? "base" : "input");
         bal_cli_input(out, value);
         bal_out_text(out, "\n");
     }

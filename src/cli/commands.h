@@ -20,6 +20,8 @@ extern const bal_command bal_cmd_apply;
 extern const bal_command bal_cmd_checkout;
 extern const bal_command bal_cmd_merge;
 extern const bal_command bal_cmd_methods;
+extern const bal_command bal_cmd_import_mergekit;
+extern const bal_command bal_cmd_export_mergekit;
 extern const bal_command bal_cmd_grant;
 extern const bal_command bal_cmd_revoke;
 extern const bal_command bal_cmd_grants;

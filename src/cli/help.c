@@ -2,6 +2,7 @@
 #include "cli/help.h"
 
 #include "cli/commands.h"
+#include "core/arith.h"
 
 enum { COLUMN = 30, WIDTH = 79 };
 
@@ -131,8 +132,20 @@ void bal_help_command(bal_out *out, const bal_command *command)
                       "has.\n");
 }
 
+/* Of the longest name. */
+static int names_width(void)
+{
+    size_t width = 0;
+
+    for (size_t i = 0; i < bal_commands_count; i++)
+        width = bal_max(width, strlen(bal_commands[i]->name));
+    return (int)width;
+}
+
 void bal_help_all(bal_out *out)
 {
+    int width = names_width();
+
     bal_out_text(out,
                  "usage: ballast [GLOBAL...] COMMAND [GLOBAL...] [OPTIONS] "
                  "[ARGS]\n\n"
@@ -141,7 +154,8 @@ void bal_help_all(bal_out *out)
     for (size_t i = 0; i < bal_commands_count; i++) {
         const bal_command *command = bal_commands[i];
         if (!command->hidden)
-            bal_out_text(out, "  %-12s%s\n", command->name, command->summary);
+            bal_out_text(out, "  %-*s  %s\n", width, command->name,
+                         command->summary);
     }
     help_options(out, "global options, before or after the command:",
                  bal_global_options());

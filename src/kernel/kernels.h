@@ -28,12 +28,15 @@ typedef struct bal_kernels {
     void (*from_f32[BAL_DTYPES])(void *to, const float *from, size_t n);
     void (*from_f64[BAL_DTYPES])(void *to, const double *from, size_t n);
 
-    /* out = a - b, a + b, one rounding; a NaN result is 0x7fc00000
-     * (0x7ff8000000000000), whatever NaNs went in. out may be a or b. */
+    /* out = a - b, a + b, a * b, a / b, one rounding; a NaN result is
+     * 0x7fc00000 (0x7ff8000000000000), whatever NaNs went in. out may be a or
+     * b. */
     void (*sub_f32)(float *out, const float *a, const float *b, size_t n);
     void (*add_f32)(float *out, const float *a, const float *b, size_t n);
     void (*sub_f64)(double *out, const double *a, const double *b, size_t n);
     void (*add_f64)(double *out, const double *a, const double *b, size_t n);
+    void (*mul_f64)(double *out, const double *a, const double *b, size_t n);
+    void (*div_f64)(double *out, const double *a, const double *b, size_t n);
     /* The same through memory once, for tensors of one dtype; rows BF16 F16
      * F32. diff: a - b as f32. sum: a + b, narrowed. regains: is b + (a - b),
      * narrowed, a bit for bit? Nothing overlaps. */
@@ -45,6 +48,9 @@ typedef struct bal_kernels {
     void (*axpy)(double *y, double a, const float *x, size_t n);
     void (*axpy64)(double *y, double a, const double *x, size_t n);
     void (*scale)(double *y, double a, size_t n);
+    /* Doubles to the nearest F32 and from there to the dtype, in place; rows
+     * BF16 F16 F32. NaNs as above. */
+    void (*round[BAL_DTYPES])(double *x, size_t n);
 
     /* Bit patterns of width 1, 2, 4, 8 bytes as unsigned integers, wrapping:
      * index 0 … 3 is log2(width). */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "merge/rows.h"
 
 /* Below this part of the sum of magnitudes a sum is what rounding left of 0. */
 static const double nothing = 1e-12;
@@ -42,20 +43,90 @@ static double sum_of(const double *weights, size_t count)
     return sum;
 }
 
-int bal_linear_merge(double *out, const bal_tile *tile,
-                     const bal_values *values, bal_error *err)
+/* ---- precise ------------------------------------------------------------ */
+
+static void merge_precise(double *out, const bal_tile *tile, bool normalize)
 {
     const bal_kernels *kernels = bal_kernels_use();
-    (void)err;
 
     memset(out, 0, tile->n * sizeof(*out));
     for (size_t i = 0; i < tile->count; i++)
         kernels->axpy64(out, tile->weights[i], tile->inputs[i], tile->n);
-    if (!bal_value_bool(values, "normalize"))
-        return 0;
+    if (!normalize)
+        return;
     double sum = sum_of(tile->weights, tile->count);
     for (size_t k = 0; k < tile->n; k++)
         out[k] /= sum;
+}
+
+/* ---- mergekit ----------------------------------------------------------- */
+
+/* x + rest as F32, where x is that sum rounded to double: rounded to odd, to
+ * double, it comes out as if it were rounded once (Boldo, Melquiond, "Emulation
+ * of FMA and correctly rounded sums", 2008). */
+static double narrow(double x, double rest)
+{
+    bool inexact = rest > 0 || rest < 0;
+    uint64_t bits;
+
+    memcpy(&bits, &x, sizeof(bits));
+    if (inexact && !(bits & 1))
+        bits = (rest > 0) == (x > 0) ? bits + 1 : bits - 1;
+    memcpy(&x, &bits, sizeof(bits));
+    return (double)(float)x;
+}
+
+/* sum = fmaf(x, weight, sum), all of them F32. The product is exact in double;
+ * what its sum loses is found by Knuth's TwoSum. */
+static void add_f32(double *sum, double weight, const double *x, size_t n)
+{
+    for (size_t k = 0; k < n; k++) {
+        double product = weight * x[k];
+        double all = sum[k] + product;
+        double part = all - sum[k];
+        double rest = (sum[k] - (all - part)) + (product - part);
+        sum[k] = narrow(all, rest);
+    }
+}
+
+static void add_f64(double *sum, double weight, const double *x, size_t n)
+{
+    for (size_t k = 0; k < n; k++)
+        sum[k] = fma(x[k], weight, sum[k]);
+}
+
+static void merge_mergekit(double *out, const bal_tile *tile, bool normalize)
+{
+    const bal_arith single = bal_arith_single(tile->arith);
+    bal_sum weights;
+
+    memset(out, 0, tile->n * sizeof(*out));
+    bal_sum_init(&weights, &single, BAL_FOLD_SUM, tile->count);
+    for (size_t i = 0; i < tile->count; i++) {
+        double weight = bal_arith_f32(&single, tile->weights[i]);
+        bal_sum_add(&weights, &weight, NULL, 1);
+        if (single.work == BAL_F64)
+            add_f64(out, weight, tile->inputs[i], tile->n);
+        else
+            add_f32(out, weight, tile->inputs[i], tile->n);
+    }
+    if (normalize)
+        bal_op_over(&single, out, out, bal_sum_end(&weights), tile->n);
+    bal_arith_round(tile->arith, out, tile->n);
+}
+
+/* ---- the row's functions ------------------------------------------------ */
+
+int bal_linear_merge(double *out, const bal_tile *tile,
+                     const bal_values *values, bal_error *err)
+{
+    bool normalize = bal_value_bool(values, "normalize");
+    (void)err;
+
+    if (tile->arith->mergekit)
+        merge_mergekit(out, tile, normalize);
+    else
+        merge_precise(out, tile, normalize);
     return 0;
 }
 
@@ -64,7 +135,7 @@ int bal_linear_check(const double *weights, size_t count,
 {
     double size = 0;
 
-    if (!bal_value_bool(values, "normalize"))
+    if (!bal_value_bool(values, "normalize") || bal_value_mergekit(values))
         return 0;
     for (size_t i = 0; i < count; i++)
         size += fabs(weights[i]);
@@ -81,6 +152,9 @@ int bal_linear_check(const double *weights, size_t count,
 
 bool bal_linear_same(double weight, const bal_values *values)
 {
+    /* mergekit adds to 0, which makes +0 of -0, and divides. */
+    if (bal_value_mergekit(values))
+        return false;
     return weight == 1 || (bal_value_bool(values, "normalize") && weight != 0);
 }
 

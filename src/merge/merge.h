@@ -10,7 +10,8 @@
 
 #include <jansson.h>
 
-#include "kernel/kernels.h"
+#include "merge/arith.h"
+#include "merge/torch_stream.h"
 #include "model/model.h"
 
 /* ---- methods ------------------------------------------------------------ */
@@ -23,46 +24,105 @@ typedef enum bal_absent {
 } bal_absent;
 
 typedef struct bal_values bal_values; /* parameters, resolved for one tensor */
+typedef struct bal_walk bal_walk;     /* a tensor of a view, to be walked */
+
+/* What the recipe's base is to a method. */
+typedef enum bal_role {
+    BAL_ROLE_NONE,    /* nothing: where it is named it is one more input */
+    BAL_ROLE_ORIGIN,  /* inputs are differences to it, and so is the result */
+    BAL_ROLE_OPERAND, /* it is computed with, beside the inputs, all whole */
+} bal_role;
+
+/* What becomes of a tensor that fewer inputs have than the method takes. Where
+ * the base alone has it, it is passed on whatever the method. */
+typedef enum bal_few {
+    BAL_FEW_RUN,  /* merged from what is left; EINVAL if the base lacks it */
+    BAL_FEW_COPY, /* passed on where one has it, base or not; else EINVAL */
+    BAL_FEW_DROP, /* mergekit: left out of the result; precise: the base's */
+} bal_few;
+
+/* The whole tensor that a tile is of. */
+typedef struct bal_extent {
+    uint32_t rank;
+    const uint64_t *shape;
+    uint64_t total; /* elements */
+    uint64_t row;   /* elements of the last axis; total where rank is 1 */
+} bal_extent;
+
+typedef struct bal_method bal_method;
 
 /* The same range of one tensor of every input. */
 typedef struct bal_tile {
-    const double *const *inputs; /* count of them, n elements each */
-    const double *base;          /* NULL in delta space */
+    const bal_method *method;    /* whose tile it is; of a walk too */
+    const double *const *inputs; /* count of them, n elements each; with ORIGIN
+                                    r(X - base) */
+    const double *base;          /* with OPERAND; of differences, zeros; with
+                                    ORIGIN what was taken off, or NULL */
     const double *weights;       /* count of them */
     const size_t *which;         /* count: which of the recipe's inputs it is */
-    size_t count;
+    size_t count;                /* without the base */
     size_t n;
     uint64_t start; /* index in the tensor of the first element */
     const char *tensor;
+    const bal_extent *extent;
+    const bal_arith *arith;
+    uint64_t seed;            /* of a SEEDED method */
+    bal_torch_stream *stream; /* mergekit's random numbers, drawn instead of
+                                 those of the seed; NULL: not asked for */
+    const uint64_t *drawn;    /* count: where in it an input's begin */
+    double *scratch;      /* what the method's row asks for, n doubles each */
     const void *prepared; /* what prepare left, for this tensor */
 } bal_tile;
 
-typedef struct bal_method {
+/* info.min_inputs and max_inputs do not count the base of an ORIGIN or OPERAND
+ * method: slerp takes 1 and 1, model_stock 2 and more. Where an OPERAND method
+ * takes one and two are given, without a base, the first is the base. */
+struct bal_method {
     bal_method_info info;
     bal_absent absent;
+    bal_few few;
+    bal_role role;
+    bool needs_base; /* in weights space */
+    bool f32;        /* the result is F32 in mergekit's arithmetic, unless a
+                        dtype is told */
+    bool consensus;  /* of the task-vector family: signs are elected */
+    /* Rows of scratch that merge needs: these, and these for each input. */
+    size_t scratch, scratch_each;
+    /* Tiles begin and end at multiples of so many elements. NULL: of 1. */
+    uint64_t (*align)(const bal_extent *extent);
     /* Refuse weights that nothing can be computed of (EINVAL), before anything
      * is read: of all inputs, and of those that have a tensor. NULL: all are
      * fine. */
     int (*check)(const double *weights, size_t count, const bal_values *values,
                  bal_error *err);
-    /* True if a single input of this weight comes out as it went in: then its
-     * bytes are passed on, residuals and all. NULL: never. */
+    /* True if a single input of this weight comes out as it went in, in the
+     * arithmetic of the values: then its bytes are passed on, residuals and
+     * all, and no base is taken off and added. NULL: never. */
     bool (*same)(double weight, const bal_values *values);
     /* What input i of all is multiplied by, where the merge is a sum of such
      * products: then adapters can be merged as the maps they are. NULL: it is
      * not, and product space is refused. */
     double (*share)(const double *weights, size_t count, size_t i,
                     const bal_values *values);
+    /* How many numbers of its stream mergekit draws for an input of a tensor.
+     * NULL: none ever, and that stream is refused. */
+    uint64_t (*draws)(const bal_extent *extent, size_t input,
+                      const bal_values *values);
     /* Whole-tensor numbers first (norms, thresholds), NULL: none needed. Called
      * once a tensor, before its first tile; may walk the tensor as often as it
-     * likes through bal_view_tiles. *out is freed with free(). */
-    int (*prepare)(void **out, bal_model *view, size_t i,
+     * likes through bal_view_tiles, whose tiles have no prepared. tile: the
+     * whole tensor without elements (inputs NULL, n 0). *out is freed with
+     * free(). */
+    int (*prepare)(void **out, bal_walk *walk, const bal_tile *tile,
                    const bal_values *values, bal_error *err);
     /* out[k] for each of tile->n elements, from the elements of that index and
-     * what was prepared alone: how a tensor is cut into tiles must not show. */
+     * what was prepared alone (with align: of its rows): how a tensor is cut
+     * into tiles must not show. */
     int (*merge)(double *out, const bal_tile *tile, const bal_values *values,
                  bal_error *err);
-} bal_method;
+    /* Of the task-vector family (merge/family.c). NULL: none. */
+    const struct bal_sparsify *sparsify;
+};
 
 extern const bal_method bal_methods[];
 extern const size_t bal_methods_count;
@@ -72,6 +132,8 @@ const bal_method *bal_method_row(const char *name); /* NULL: none */
  * index of a choice too. */
 double bal_value_float(const bal_values *self, const char *name);
 bool bal_value_bool(const bal_values *self, const char *name);
+/* The arithmetic, for checks that mergekit does not make. */
+bool bal_value_mergekit(const bal_values *self);
 /* A per-input parameter, of the recipe's input that tile->which tells. */
 double bal_value_input(const bal_values *self, size_t input, const char *name);
 
@@ -103,6 +165,12 @@ struct bal_recipe {
     int dtype;          /* bal_dtype of the result, -1: the inputs' own */
     json_t *parameters; /* object, name to text (shortest round trip) */
     double weight;      /* of inputs that tell none */
+    bool mergekit;      /* the arithmetic */
+    uint64_t seed;      /* of a SEEDED method */
+    bool seeded;        /* the seed was told; settling draws one */
+    uint64_t stream;    /* the seed of mergekit's stream */
+    bool streamed;      /* it is drawn from, in place of the seed */
+    size_t base;        /* which input is the base, BAL_NONE: none is */
     bal_input *inputs;
     size_t count, room;
 };
@@ -127,10 +195,19 @@ BAL_CHECK int bal_input_parse(bal_input_text *out, bal_arena *arena,
  * has not or has but once for all inputs, a weight that is not finite. */
 BAL_CHECK int bal_recipe_add(bal_recipe *self, const bal_input *input,
                              bal_error *err);
+/* An input that is the base: one that is there already if it is the same commit
+ * and tells nothing of its own, else the last. EINVAL: there is a base, or it
+ * has a weight or parameters and the method does not take it as one more
+ * input. */
+BAL_CHECK int bal_recipe_add_base(bal_recipe *self, const bal_input *input,
+                                  bal_error *err);
 /* As recorded: {"method", "arithmetic", "space", "strict", "dtype",
- * "parameters", "inputs": [{"tenant", "commit", "manifest", "weight",
- * "parameters"?}]}; floats as strings. And back: ECORRUPT; EUNSUPPORTED for a
- * method or arithmetic that a newer version wrote. */
+ * "parameters", "base"?, "seed"?, "mergekit_stream"?, "inputs": [{"tenant",
+ * "commit", "manifest", "weight", "parameters"?}]}; floats and seeds as
+ * strings. "base" is there if one is named or the method has a role for it,
+ * "mergekit_stream" if it is drawn from, "seed" if it is not and the method is
+ * SEEDED. And back: ECORRUPT; EUNSUPPORTED for a method or arithmetic that a
+ * newer version wrote. */
 BAL_CHECK int bal_recipe_json(json_t **out, const bal_recipe *self,
                               bal_error *err);
 BAL_CHECK int bal_recipe_parse(bal_recipe **out, const json_t *json,
@@ -139,18 +216,21 @@ BAL_CHECK int bal_recipe_parse(bal_recipe **out, const json_t *json,
 /* ---- the view ----------------------------------------------------------- */
 
 /* Make a recipe complete before it is recorded: decide the space where it is
- * AUTO, write down every parameter's default. EINVAL, EUNSUPPORTED refuse what
- * the recipe and the kinds of its inputs tell: too few or many inputs, kinds
- * that do not mix, required parameters that are missing, weights that sum to
- * zero under normalize. What the inputs' entries tell, bal_view_open refuses.
- */
+ * AUTO and the base where it goes without saying, draw a seed, write down every
+ * parameter's default. EINVAL, EUNSUPPORTED refuse what the recipe and the
+ * kinds of its inputs tell: too few or many inputs, kinds that do not mix, a
+ * base that is missing, required parameters that are, weights that sum to zero
+ * under normalize, mergekit's stream beside a seed or without its arithmetic.
+ * What the inputs' entries tell, bal_view_open refuses. */
 BAL_CHECK int bal_recipe_settle(bal_recipe *self, bal_model *const *inputs,
                                 bal_error *err);
 /* The merge as a model, of a settled recipe: nothing is computed but what is
  * read. Keeps references on the inputs, copies what it needs of the recipe.
  * EINVAL: deltas of different bases, shapes that differ, a tensor that strict
- * misses; EUNSUPPORTED: what only floats can be merged for. They name the
- * tensor and the input. */
+ * misses or that the recipe's base lacks; EUNSUPPORTED: what only floats can be
+ * merged for, rows too long for the method, BAL_TORCH_STREAM_MOST. They name
+ * the tensor and the input.
+ */
 BAL_CHECK int bal_view_open(bal_model **out, const bal_recipe *recipe,
                             bal_model *const *inputs, bal_error *err);
 /* What bal_view_open does in product space: a weighted sum of LoRA adapters
@@ -162,8 +242,8 @@ BAL_CHECK int bal_concat_open(bal_model **out, const bal_recipe *recipe,
                               bal_model *const *inputs, bal_error *err);
 
 typedef int bal_tile_fn(void *ctx, const bal_tile *tile, bal_error *err);
-/* For methods' prepare: every tile of entry i of a view, first to last. */
-BAL_CHECK int bal_view_tiles(bal_model *view, size_t i, bal_tile_fn *fn,
-                             void *ctx, bal_error *err);
+/* For methods' prepare: every tile of the tensor, first to last. */
+BAL_CHECK int bal_view_tiles(bal_walk *walk, bal_tile_fn *fn, void *ctx,
+                             bal_error *err);
 
 #endif

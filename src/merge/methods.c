@@ -2,8 +2,19 @@
  * is the model of one), and a row here. */
 #include <string.h>
 
+#include "merge/arcee_fusion.h"
+#include "merge/family.h"
+#include "merge/karcher.h"
 #include "merge/linear.h"
 #include "merge/merge.h"
+#include "merge/model_stock.h"
+#include "merge/multislerp.h"
+#include "merge/nearswap.h"
+#include "merge/nuslerp.h"
+#include "merge/passthrough.h"
+#include "merge/ram.h"
+#include "merge/sce.h"
+#include "merge/slerp.h"
 
 const bal_method bal_methods[] = {
     {
@@ -19,6 +30,328 @@ const bal_method bal_methods[] = {
         .same = bal_linear_same,
         .share = bal_linear_share,
         .merge = bal_linear_merge,
+    },
+    {
+        .info = {
+            .name = "sce",
+            .summary = "what varies most, weighted by size, majority signs",
+            .paper = "arXiv:2408.07990",
+            .min_inputs = 1,
+            .params = bal_sce_params,
+        },
+        .absent = BAL_ABSENT_ZERO,
+        .role = BAL_ROLE_ORIGIN,
+        .needs_base = true,
+        .scratch = 2,
+        .scratch_each = 2,
+        .prepare = bal_sce_prepare,
+        .merge = bal_sce_merge,
+    },
+    {
+        .info = {
+            .name = "ram",
+            .summary = "unique changes whole, shared ones averaged",
+            .paper = "arXiv:2601.13572",
+            .min_inputs = 1,
+            .params = bal_ram_params,
+        },
+        .absent = BAL_ABSENT_ZERO,
+        .role = BAL_ROLE_ORIGIN,
+        .needs_base = true,
+        .scratch = 1,
+        .scratch_each = 1,
+        .merge = bal_ram_merge,
+    },
+    {
+        .info = {
+            .name = "ramplus_tl",
+            .summary = "ram, unique changes grown by what is shared",
+            .paper = "arXiv:2601.13572",
+            .min_inputs = 1,
+            .params = bal_ramplus_params,
+        },
+        .absent = BAL_ABSENT_ZERO,
+        .role = BAL_ROLE_ORIGIN,
+        .needs_base = true,
+        .f32 = true,
+        .scratch = 1,
+        .scratch_each = 1,
+        .prepare = bal_ramplus_prepare,
+        .merge = bal_ramplus_merge,
+    },
+    {
+        .info = {
+            .name = "arcee_fusion",
+            .summary = "the other model where it matters, else the base",
+            .min_inputs = 1,
+            .max_inputs = 1,
+            .params = bal_arcee_params,
+        },
+        .absent = BAL_ABSENT_ZERO,
+        .few = BAL_FEW_COPY,
+        .role = BAL_ROLE_OPERAND,
+        .needs_base = true,
+        .f32 = true,
+        .scratch = 3,
+        .align = bal_arcee_align,
+        .draws = bal_arcee_draws,
+        .prepare = bal_arcee_prepare,
+        .merge = bal_arcee_merge,
+    },
+    {
+        .info = {
+            .name = "passthrough",
+            .summary = "one input as it is, or scaled",
+            .min_inputs = 1,
+            .max_inputs = 1,
+            .params = bal_passthrough_params,
+        },
+        .absent = BAL_ABSENT_ZERO,
+        .same = bal_passthrough_same,
+        .share = bal_passthrough_share,
+        .merge = bal_passthrough_merge,
+    },
+    {
+        .info = {
+            .name = "task_arithmetic",
+            .summary = "weighted sum of differences to a base",
+            .paper = "arXiv:2212.04089",
+            .min_inputs = 1,
+            .params = bal_task_params,
+        },
+        .absent = BAL_ABSENT_ZERO,
+        .role = BAL_ROLE_ORIGIN,
+        .needs_base = true,
+        .scratch_each = BAL_FAMILY_EACH,
+        .same = bal_task_same,
+        .share = bal_task_share,
+        .merge = bal_family_merge,
+    },
+    {
+        .info = {
+            .name = "ties",
+            .summary = "keep the largest differences, settle signs",
+            .paper = "arXiv:2306.01708",
+            .min_inputs = 1,
+            .params = bal_ties_params,
+        },
+        .absent = BAL_ABSENT_ZERO,
+        .role = BAL_ROLE_ORIGIN,
+        .needs_base = true,
+        .scratch = BAL_FAMILY_ELECT,
+        .scratch_each = BAL_FAMILY_ELECT_EACH,
+        .prepare = bal_family_prepare,
+        .merge = bal_family_merge,
+        .sparsify = &bal_sparsify_magnitude,
+        .consensus = true,
+    },
+    {
+        .info = {
+            .name = "dare_linear",
+            .summary = "drop differences at random, rescale, add",
+            .paper = "arXiv:2311.03099",
+            .min_inputs = 1,
+            .flags = BAL_METHOD_SEEDED,
+            .params = bal_dare_params,
+        },
+        .absent = BAL_ABSENT_ZERO,
+        .role = BAL_ROLE_ORIGIN,
+        .needs_base = true,
+        .scratch_each = BAL_FAMILY_EACH,
+        .prepare = bal_family_prepare,
+        .merge = bal_family_merge,
+        .sparsify = &bal_sparsify_bernoulli,
+        .draws = bal_dare_draws,
+    },
+    {
+        .info = {
+            .name = "dare_ties",
+            .summary = "drop differences at random, rescale, settle signs",
+            .paper = "arXiv:2311.03099",
+            .min_inputs = 1,
+            .flags = BAL_METHOD_SEEDED,
+            .params = bal_dare_params,
+        },
+        .absent = BAL_ABSENT_ZERO,
+        .role = BAL_ROLE_ORIGIN,
+        .needs_base = true,
+        .scratch = BAL_FAMILY_ELECT,
+        .scratch_each = BAL_FAMILY_ELECT_EACH,
+        .prepare = bal_family_prepare,
+        .merge = bal_family_merge,
+        .sparsify = &bal_sparsify_bernoulli,
+        .draws = bal_dare_draws,
+        .consensus = true,
+    },
+    {
+        .info = {
+            .name = "della",
+            .summary = "drop differences by rank and chance, settle signs",
+            .paper = "arXiv:2406.11617",
+            .min_inputs = 1,
+            .flags = BAL_METHOD_SEEDED,
+            .params = bal_della_params,
+        },
+        .absent = BAL_ABSENT_ZERO,
+        .role = BAL_ROLE_ORIGIN,
+        .needs_base = true,
+        .scratch = BAL_FAMILY_MAGPRUNE,
+        .scratch_each = BAL_FAMILY_ELECT_EACH,
+        .align = bal_magprune_align,
+        .check = bal_della_check,
+        .prepare = bal_family_prepare,
+        .merge = bal_family_merge,
+        .sparsify = &bal_sparsify_magprune,
+        .draws = bal_della_draws,
+        .consensus = true,
+    },
+    {
+        .info = {
+            .name = "della_linear",
+            .summary = "drop differences by rank and chance, add",
+            .paper = "arXiv:2406.11617",
+            .min_inputs = 1,
+            .flags = BAL_METHOD_SEEDED,
+            .params = bal_della_linear_params,
+        },
+        .absent = BAL_ABSENT_ZERO,
+        .role = BAL_ROLE_ORIGIN,
+        .needs_base = true,
+        .scratch = BAL_FAMILY_MAGPRUNE,
+        .scratch_each = BAL_FAMILY_EACH,
+        .align = bal_magprune_align,
+        .check = bal_della_check,
+        .prepare = bal_family_prepare,
+        .merge = bal_family_merge,
+        .sparsify = &bal_sparsify_magprune,
+        .draws = bal_della_draws,
+    },
+    {
+        .info = {
+            .name = "breadcrumbs",
+            .summary = "drop the largest and the smallest, add",
+            .paper = "arXiv:2312.06795",
+            .min_inputs = 1,
+            .params = bal_breadcrumbs_params,
+        },
+        .absent = BAL_ABSENT_ZERO,
+        .role = BAL_ROLE_ORIGIN,
+        .needs_base = true,
+        .scratch_each = BAL_FAMILY_EACH,
+        .prepare = bal_family_prepare,
+        .merge = bal_family_merge,
+        .sparsify = &bal_sparsify_outliers,
+    },
+    {
+        .info = {
+            .name = "breadcrumbs_ties",
+            .summary = "drop the largest and the smallest, settle signs",
+            .paper = "arXiv:2312.06795",
+            .min_inputs = 1,
+            .params = bal_breadcrumbs_params,
+        },
+        .absent = BAL_ABSENT_ZERO,
+        .role = BAL_ROLE_ORIGIN,
+        .needs_base = true,
+        .scratch = BAL_FAMILY_ELECT,
+        .scratch_each = BAL_FAMILY_ELECT_EACH,
+        .prepare = bal_family_prepare,
+        .merge = bal_family_merge,
+        .sparsify = &bal_sparsify_outliers,
+        .consensus = true,
+    },
+    {
+        .info = {
+            .name = "slerp",
+            .summary = "along the arc from the base to the other",
+            .min_inputs = 1,
+            .max_inputs = 1,
+            .params = bal_slerp_params,
+        },
+        .absent = BAL_ABSENT_ZERO,
+        .few = BAL_FEW_COPY,
+        .role = BAL_ROLE_OPERAND,
+        .needs_base = true,
+        .scratch = 2,
+        .prepare = bal_slerp_prepare,
+        .merge = bal_slerp_merge,
+    },
+    {
+        .info = {
+            .name = "nuslerp",
+            .summary = "along the arc between two, by tensor, row or column",
+            .min_inputs = 2,
+            .max_inputs = 2,
+            .params = bal_nuslerp_params,
+        },
+        .absent = BAL_ABSENT_ZERO,
+        .few = BAL_FEW_COPY,
+        .role = BAL_ROLE_ORIGIN,
+        .scratch = 2,
+        .same = bal_nuslerp_same,
+        .prepare = bal_nuslerp_prepare,
+        .merge = bal_nuslerp_merge,
+    },
+    {
+        .info = {
+            .name = "multislerp",
+            .summary = "mean direction of several, weighted, times mean norm",
+            .min_inputs = 1,
+            .params = bal_multislerp_params,
+        },
+        .absent = BAL_ABSENT_ZERO,
+        .role = BAL_ROLE_ORIGIN,
+        .scratch = 3,
+        .scratch_each = 1,
+        .check = bal_multislerp_check,
+        .same = bal_multislerp_same,
+        .prepare = bal_multislerp_prepare,
+        .merge = bal_multislerp_merge,
+    },
+    {
+        .info = {
+            .name = "karcher",
+            .summary = "mean on the sphere, by steps, times mean norm",
+            .min_inputs = 1,
+            .params = bal_karcher_params,
+        },
+        .absent = BAL_ABSENT_ZERO,
+        .scratch = 3,
+        .scratch_each = 1,
+        .same = bal_karcher_same,
+        .prepare = bal_karcher_prepare,
+        .merge = bal_karcher_merge,
+    },
+    {
+        .info = {
+            .name = "model_stock",
+            .summary = "from the base to the average, as far as inputs agree",
+            .paper = "arXiv:2403.19522",
+            .min_inputs = 2,
+            .params = bal_model_stock_params,
+        },
+        .absent = BAL_ABSENT_ZERO,
+        .few = BAL_FEW_DROP,
+        .role = BAL_ROLE_OPERAND,
+        .needs_base = true,
+        .scratch = 1,
+        .scratch_each = 1,
+        .prepare = bal_model_stock_prepare,
+        .merge = bal_model_stock_merge,
+    },
+    {
+        .info = {
+            .name = "nearswap",
+            .summary = "the other model where it is near the base",
+            .min_inputs = 1,
+            .max_inputs = 1,
+            .params = bal_nearswap_params,
+        },
+        .absent = BAL_ABSENT_ZERO,
+        .role = BAL_ROLE_OPERAND,
+        .needs_base = true,
+        .scratch = 1,
+        .merge = bal_nearswap_merge,
     },
 };
 
@@ -48,4 +381,13 @@ const bal_method_info *bal_method_find(const char *name)
     const bal_method *row = bal_method_row(name);
 
     return row ? &row->info : NULL;
+}
+
+bal_base_use bal_method_base(const bal_method_info *method)
+{
+    const bal_method *row = bal_method_row(method->name);
+
+    if (!row || row->role == BAL_ROLE_NONE)
+        return BAL_BASE_NONE;
+    return row->needs_base ? BAL_BASE_NEEDED : BAL_BASE_POSSIBLE;
 }

@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "core/error.h"
+#include "core/hash.h"
 #include "core/json.h"
 #include "core/room.h"
 #include "core/str.h"
@@ -26,6 +27,7 @@ int bal_recipe_new(bal_recipe **out, const char *method, bal_error *err)
     self->method = row;
     self->dtype = -1;
     self->weight = 1;
+    self->base = BAL_NONE;
     self->parameters = json_object();
     if (!self->parameters)
         return bal_fail_memory(err, "a recipe");
@@ -172,5 +174,52 @@ int bal_recipe_add(bal_recipe *self, const bal_input *input, bal_error *err)
     if (!copy.weighted)
         copy.weight = self->weight;
     self->inputs[self->count++] = copy;
+    return 0;
+}
+
+/* ---- the base ----------------------------------------------------------- */
+
+/* The input that is of the same commit, BAL_NONE: none is. */
+static size_t same_as(const bal_recipe *self, const bal_input *input)
+{
+    for (size_t i = 0; i < self->count; i++) {
+        const bal_input *other = &self->inputs[i];
+        if (!strcmp(other->tenant, input->tenant) &&
+            bal_id_equal(&other->commit, &input->commit))
+            return i;
+    }
+    return BAL_NONE;
+}
+
+static bool tells_own(const bal_input *input)
+{
+    return input->weighted || input->weight != 1 ||
+           json_object_size(input->parameters) != 0;
+}
+
+int bal_recipe_add_base(bal_recipe *self, const bal_input *input,
+                        bal_error *err)
+{
+    BAL_OWN(json_t) told = input->parameters;
+    bool own = tells_own(input);
+    size_t at = own ? BAL_NONE : same_as(self, input);
+    bool more = self->method->role == BAL_ROLE_NONE; /* one more input */
+    bal_input copy = *input;
+
+    if (self->base != BAL_NONE)
+        return bal_fail(err, BAL_EINVAL, "a second base");
+    if (!more && (own || (at != BAL_NONE && tells_own(&self->inputs[at]))))
+        return bal_fail(err, BAL_EINVAL,
+                        "the base of method '%s' takes no weight or parameters",
+                        self->method->info.name);
+    if (at == BAL_NONE) {
+        copy.weighted = !more || input->weighted;
+        copy.parameters = BAL_TAKE(told);
+        int rc = bal_recipe_add(self, &copy, err);
+        if (rc)
+            return rc;
+        at = self->count - 1;
+    }
+    self->base = at;
     return 0;
 }

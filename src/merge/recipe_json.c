@@ -1,5 +1,6 @@
 /* Recipes as they are recorded: text and integers only, so that their canonical
  * form, which the id is taken of, is the same everywhere. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -63,12 +64,38 @@ static json_t *dtype_json(int dtype)
                      : json_string(bal_dtype_name((bal_dtype)dtype));
 }
 
+static int put_seed(json_t *to, const char *key, uint64_t seed, bal_error *err)
+{
+    char text[24];
+
+    snprintf(text, sizeof(text), "%" PRIu64, seed);
+    return put(to, key, json_string(text), err);
+}
+
+/* What only some recipes have: the others keep the text, and so the id, that
+ * they had before these members were known. */
+static int fill_more(json_t *to, const bal_recipe *self, bal_error *err)
+{
+    bool seeded = self->method->info.flags & BAL_METHOD_SEEDED;
+    bool base = self->base != BAL_NONE;
+    int rc = 0;
+
+    if (base || self->method->role != BAL_ROLE_NONE)
+        rc =
+            put(to, "base",
+                base ? json_integer((json_int_t)self->base) : json_null(), err);
+    if (!rc && self->streamed)
+        return put_seed(to, "mergekit_stream", self->stream, err);
+    return rc || !seeded ? rc : put_seed(to, "seed", self->seed, err);
+}
+
 static int fill(json_t *to, const bal_recipe *self, bal_error *err)
 {
     int rc = put(to, "method", json_string(self->method->info.name), err);
 
+    const char *arithmetic = bal_arithmetic_name(self->mergekit);
     if (!rc)
-        rc = put(to, "arithmetic", json_string(BAL_ARITHMETIC), err);
+        rc = put(to, "arithmetic", json_string(arithmetic), err);
     if (!rc)
         rc = put(to, "space", json_string(bal_space_name(self->space)), err);
     if (!rc)
@@ -77,6 +104,8 @@ static int fill(json_t *to, const bal_recipe *self, bal_error *err)
         rc = put(to, "dtype", dtype_json(self->dtype), err);
     if (!rc)
         rc = put(to, "parameters", json_copy(self->parameters), err);
+    if (!rc)
+        rc = fill_more(to, self, err);
     if (rc)
         return rc;
     json_t *inputs = json_array();
@@ -184,7 +213,7 @@ static int read_settings(bal_recipe *self, const json_t *json, bal_error *err)
     const char *arithmetic = text_of(json, "arithmetic");
     bal_dtype known;
 
-    if (!arithmetic || strcmp(arithmetic, BAL_ARITHMETIC))
+    if (!arithmetic || !bal_arithmetic_find(&self->mergekit, arithmetic))
         return bal_fail(err, BAL_EUNSUPPORTED,
                         "a view of arithmetic '%s': a newer version made it",
                         arithmetic ? arithmetic : "");
@@ -201,6 +230,47 @@ static int read_settings(bal_recipe *self, const json_t *json, bal_error *err)
         return bad(err, "dtype");
     self->dtype = (int)known;
     return 0;
+}
+
+/* After the inputs, of which the base is one. */
+static int read_base(bal_recipe *self, const json_t *json, bal_error *err)
+{
+    const json_t *base = json_object_get(json, "base");
+
+    if (!base || json_is_null(base))
+        return 0;
+    json_int_t at = json_integer_value(base);
+    if (!json_is_integer(base) || at < 0 || (uint64_t)at >= self->count)
+        return bad(err, "base");
+    self->base = (size_t)at;
+    return 0;
+}
+
+static int read_stream(bal_recipe *self, const json_t *json, bal_error *err)
+{
+    static const char key[] = "mergekit_stream";
+    const char *seed = text_of(json, key);
+
+    if (!json_object_get(json, key))
+        return 0;
+    self->streamed = true;
+    if (!seed || !self->mergekit || !self->method->draws)
+        return bad(err, key);
+    return bal_parse_u64(&self->stream, seed, NULL) ? bad(err, key) : 0;
+}
+
+/* After the stream, which takes its place. */
+static int read_seed(bal_recipe *self, const json_t *json, bal_error *err)
+{
+    bool drawn =
+        self->method->info.flags & BAL_METHOD_SEEDED && !self->streamed;
+    const char *seed = text_of(json, "seed");
+
+    if (!drawn)
+        return json_object_get(json, "seed") ? bad(err, "seed") : 0;
+    self->seeded = true;
+    return seed && !bal_parse_u64(&self->seed, seed, NULL) ? 0
+                                                           : bad(err, "seed");
 }
 
 int bal_recipe_parse(bal_recipe **out, const json_t *json, bal_error *err)
@@ -221,6 +291,12 @@ int bal_recipe_parse(bal_recipe **out, const json_t *json, bal_error *err)
         rc = read_parameters(self, json, err);
     if (!rc)
         rc = read_inputs(self, json, err);
+    if (!rc)
+        rc = read_base(self, json, err);
+    if (!rc)
+        rc = read_stream(self, json, err);
+    if (!rc)
+        rc = read_seed(self, json, err);
     if (rc)
         return rc;
     *out = BAL_TAKE(self);

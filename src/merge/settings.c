@@ -16,6 +16,8 @@ static const char *const spaces[] = {
 
 enum { SPACES = sizeof(spaces) / sizeof(spaces[0]) };
 
+static const char *const arithmetics[] = { "precise", "mergekit" };
+
 /* As safetensors says it, and as PyTorch and mergekit do. */
 static const struct {
     const char *name;
@@ -94,26 +96,51 @@ static int set_seed(bal_recipe *self, const char *text, bal_error *err)
     int rc = bal_parse_u64(&seed, text, err);
     if (rc)
         return bal_within(err, rc, "seed");
-    /* Methods that draw will record it; for the others it would say something
-     * that is not so. */
-    return bal_fail(err, BAL_EINVAL, "method '%s' draws no random numbers",
-                    self->method->info.name);
+    /* Recorded for a method that draws none it would say something that is not
+     * so. */
+    if (!(self->method->info.flags & BAL_METHOD_SEEDED))
+        return bal_fail(err, BAL_EINVAL, "method '%s' draws no random numbers",
+                        self->method->info.name);
+    self->seed = seed;
+    self->seeded = true;
+    return 0;
 }
 
-static int set_base(bal_recipe *self, const char *text, bal_error *err)
+static int set_stream(bal_recipe *self, const char *text, bal_error *err)
 {
-    return bal_fail(err, BAL_EINVAL, "method '%s' takes no base ('%s')",
-                    self->method->info.name, text);
+    uint64_t seed;
+    int rc = bal_parse_u64(&seed, text, err);
+    if (rc)
+        return bal_within(err, rc, "mergekit_stream");
+    if (!self->method->draws)
+        return bal_fail(err, BAL_EINVAL,
+                        "method '%s' draws no random numbers of mergekit's",
+                        self->method->info.name);
+    self->stream = seed;
+    self->streamed = true;
+    return 0;
+}
+
+const char *bal_arithmetic_name(bool mergekit)
+{
+    return arithmetics[mergekit];
+}
+
+bool bal_arithmetic_find(bool *mergekit, const char *name)
+{
+    for (size_t i = 0; i < 2; i++) {
+        if (strcmp(arithmetics[i], name))
+            continue;
+        *mergekit = i == 1;
+        return true;
+    }
+    return false;
 }
 
 static int set_arithmetic(bal_recipe *self, const char *text, bal_error *err)
 {
-    (void)self;
-    if (!strcmp(text, BAL_ARITHMETIC))
+    if (bal_arithmetic_find(&self->mergekit, text))
         return 0;
-    if (!strcmp(text, "mergekit"))
-        return bal_fail(err, BAL_EUNSUPPORTED,
-                        "arithmetic 'mergekit' is not there yet");
     return bal_fail(err, BAL_EINVAL,
                     "arithmetic: '%s' is neither precise nor mergekit", text);
 }
@@ -127,8 +154,8 @@ static const struct {
     { "union", set_union },
     { "dtype", set_dtype },
     { "seed", set_seed },
-    { "base", set_base },
     { "arithmetic", set_arithmetic },
+    { "mergekit_stream", set_stream },
 };
 
 bal_setting_set_fn *bal_recipe_setting(const char *name)

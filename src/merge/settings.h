@@ -6,15 +6,16 @@
 
 typedef int bal_setting_set_fn(bal_recipe *self, const char *text,
                                bal_error *err);
-/* space strict union (the opposite of strict) dtype seed base arithmetic; NULL:
- * no such setting. */
+/* space strict union (the opposite of strict) dtype seed arithmetic
+ * mergekit_stream; NULL: no such setting. */
 bal_setting_set_fn *bal_recipe_setting(const char *name);
 
 const char *bal_space_name(bal_space space);
 /* False: no such space. */
 bool bal_space_find(bal_space *out, const char *name);
 
-/* The one there is so far; recorded so that another can be told from it. */
-#define BAL_ARITHMETIC "precise"
+const char *bal_arithmetic_name(bool mergekit);
+/* False: no such arithmetic. */
+bool bal_arithmetic_find(bool *mergekit, const char *name);
 
 #endif

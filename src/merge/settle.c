@@ -1,8 +1,8 @@
 /* A recipe is completed and judged before it is recorded: a view that was
  * committed resolves, and means the same when defaults have changed. */
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "core/error.h"
 #include "merge/settings.h"
@@ -20,17 +20,49 @@ static const struct {
     { BAL_KIND_ADAPTER, BAL_SPACE_PRODUCT, BAL_SPACE_FACTORS },
 };
 
+/* "slerp a b" goes from a to b. */
+static void imply_base(bal_recipe *self)
+{
+    const bal_method *method = self->method;
+
+    if (self->base == BAL_NONE && method->role == BAL_ROLE_OPERAND &&
+        method->info.max_inputs == 1 && self->count == 2)
+        self->base = 0;
+}
+
+/* What "takes 2 inputs" is followed by. */
+static const char *beside(const bal_recipe *self)
+{
+    return self->method->role == BAL_ROLE_NONE ? "" : " beside the base";
+}
+
+static const char *plural(size_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 static int check_count(const bal_recipe *self, bal_error *err)
 {
     const bal_method_info *info = &self->method->info;
+    bool apart = self->base != BAL_NONE && bal_recipe_apart(self, self->base);
+    size_t count = self->count - apart;
 
-    if (self->count < info->min_inputs)
+    /* What nothing is added to stays what it is. */
+    if (apart && !count && !info->max_inputs &&
+        self->method->role == BAL_ROLE_ORIGIN)
+        return 0;
+    if (count < info->min_inputs)
+        return bal_fail(err, BAL_EINVAL, "method '%s' takes %zu input%s%s%s",
+                        info->name, info->min_inputs, plural(info->min_inputs),
+                        info->max_inputs == info->min_inputs ? "" : " or more",
+                        beside(self));
+    if (info->max_inputs && count > info->max_inputs)
         return bal_fail(err, BAL_EINVAL,
-                        "method '%s' takes %zu input%s or more", info->name,
-                        info->min_inputs, info->min_inputs == 1 ? "" : "s");
-    if (info->max_inputs && self->count > info->max_inputs)
-        return bal_fail(err, BAL_EINVAL, "method '%s' takes %zu inputs at most",
-                        info->name, info->max_inputs);
+                        "method '%s' takes %zu input%s at most%s", info->name,
+                        info->max_inputs, plural(info->max_inputs),
+                        beside(self));
+    if (!self->count)
+        return bal_fail(err, BAL_EINVAL, "a merge of no inputs");
     return 0;
 }
 
@@ -69,17 +101,42 @@ static int choose_space(bal_recipe *self, bal_kind kind, bal_error *err)
                     bal_kind_name(kind), bal_space_name(self->space));
 }
 
-/* Only sums of products are a product again. */
-static int check_product(const bal_recipe *self, bal_error *err)
+/* Differences are to a base already; of whole models it has to be told. */
+static int check_base(const bal_recipe *self, bal_error *err)
 {
-    if (self->space != BAL_SPACE_PRODUCT || self->method->share)
+    if (self->space != BAL_SPACE_WEIGHTS || !self->method->needs_base ||
+        self->base != BAL_NONE)
         return 0;
     return bal_hint(err,
-                    bal_fail(err, BAL_EUNSUPPORTED,
-                             "method '%s' does not merge adapters as the maps "
-                             "they are",
+                    bal_fail(err, BAL_EINVAL,
+                             "method '%s' needs a base, and inputs are whole "
+                             "models",
                              self->method->info.name),
-                    "--space factors merges the factors themselves");
+                    "--base SPEC");
+}
+
+/* Only sums of products are a product again, and in no arithmetic but one that
+ * is exact. */
+static int check_product(const bal_recipe *self, bal_error *err)
+{
+    static const char hint[] = "--space factors merges the factors themselves";
+    int rc = 0;
+
+    if (self->space != BAL_SPACE_PRODUCT)
+        return 0;
+    if (!self->method->share)
+        rc = bal_fail(err, BAL_EUNSUPPORTED,
+                      "method '%s' does not merge adapters as the maps they "
+                      "are",
+                      self->method->info.name);
+    else if (self->mergekit)
+        rc = bal_fail(err, BAL_EUNSUPPORTED,
+                      "arithmetic 'mergekit' does not merge adapters as the "
+                      "maps they are");
+    else if (self->base != BAL_NONE && bal_recipe_apart(self, self->base))
+        rc = bal_fail(err, BAL_EINVAL,
+                      "adapters as the maps they are take no base");
+    return rc ? bal_hint(err, rc, hint) : 0;
 }
 
 static int check_weights(const bal_recipe *self, const bal_values *values,
@@ -90,11 +147,43 @@ static int check_weights(const bal_recipe *self, const bal_values *values,
     double *weights = calloc(self->count + 1, sizeof(*weights));
     if (!weights)
         return bal_fail_memory(err, "a recipe");
-    for (size_t i = 0; i < self->count; i++)
-        weights[i] = self->inputs[i].weight;
-    int rc = self->method->check(weights, self->count, values, err);
+    size_t count = 0;
+    for (size_t i = 0; i < self->count; i++) {
+        if (!bal_recipe_apart(self, i))
+            weights[count++] = self->inputs[i].weight;
+    }
+    int rc = self->method->check(weights, count, values, err);
     free(weights);
     return rc;
+}
+
+/* Numbers of mergekit's are for what gives mergekit's result. */
+static int check_stream(const bal_recipe *self, bal_error *err)
+{
+    if (!self->streamed)
+        return 0;
+    if (!self->mergekit)
+        return bal_fail(err, BAL_EINVAL,
+                        "mergekit's random numbers are for arithmetic "
+                        "'mergekit'");
+    if (self->seeded)
+        return bal_fail(err, BAL_EINVAL,
+                        "a seed, and mergekit's random numbers, which have "
+                        "their own");
+    return 0;
+}
+
+/* Drawn once and recorded, so that the view stays what it is. */
+static int draw_seed(bal_recipe *self, bal_error *err)
+{
+    if (self->seeded || self->streamed ||
+        !(self->method->info.flags & BAL_METHOD_SEEDED))
+        return 0;
+    if (getrandom(&self->seed, sizeof(self->seed), 0) !=
+        (ssize_t)sizeof(self->seed))
+        return bal_fail_errno(err, "drawing a seed");
+    self->seeded = true;
+    return 0;
 }
 
 /* What is not told is told now. */
@@ -117,20 +206,26 @@ int bal_recipe_settle(bal_recipe *self, bal_model *const *inputs,
                       bal_error *err)
 {
     BAL_LOCAL(bal_values) values = { 0 };
+
+    imply_base(self);
     int rc = check_count(self, err);
     if (rc)
         return rc;
-
-    assert(self->count);
     rc = check_kinds(inputs, self->count, err);
     if (!rc)
         rc = choose_space(self, bal_model_facts(inputs[0])->kind, err);
     if (!rc)
+        rc = check_base(self, err);
+    if (!rc)
         rc = check_product(self, err);
+    if (!rc)
+        rc = check_stream(self, err);
     if (!rc)
         rc = bal_values_init(&values, self, err);
     if (!rc)
         rc = check_weights(self, &values, err);
+    if (!rc)
+        rc = draw_seed(self, err);
     if (rc)
         return rc;
     return fill_defaults(self, err);

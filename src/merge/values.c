@@ -177,16 +177,26 @@ static int resolve_all(double *out, const bal_recipe *recipe,
     return 0;
 }
 
+bool bal_recipe_apart(const bal_recipe *self, size_t input)
+{
+    return input == self->base && self->method->role != BAL_ROLE_NONE;
+}
+
 int bal_values_init(bal_values *out, const bal_recipe *recipe, bal_error *err)
 {
-    BAL_LOCAL(bal_values) self = { .params = recipe->method->info.params };
+    BAL_LOCAL(bal_values)
+    self = { .params = recipe->method->info.params,
+             .mergekit = recipe->mergekit };
 
     self.inputs =
         calloc(recipe->count + 1, BAL_PARAMS_MAX * sizeof(*self.inputs));
     if (!self.inputs)
         return bal_fail_memory(err, "a merge's parameters");
+    self.count = recipe->count;
     int rc = resolve_all(self.common, recipe, NULL, err);
     for (size_t i = 0; !rc && i < recipe->count; i++) {
+        if (bal_recipe_apart(recipe, i))
+            continue;
         rc = resolve_all(self.inputs + i * BAL_PARAMS_MAX, recipe,
                          &recipe->inputs[i], err);
         if (rc)
@@ -221,6 +231,11 @@ double bal_value_float(const bal_values *self, const char *name)
 bool bal_value_bool(const bal_values *self, const char *name)
 {
     return bal_value_float(self, name) != 0;
+}
+
+bool bal_value_mergekit(const bal_values *self)
+{
+    return self->mergekit;
 }
 
 double bal_value_input(const bal_values *self, size_t input, const char *name)

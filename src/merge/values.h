@@ -17,8 +17,10 @@ typedef struct bal_param_value {
 
 struct bal_values {
     const bal_param *params;
+    bool mergekit;
     double common[BAL_PARAMS_MAX];
     double *inputs; /* for each input, BAL_PARAMS_MAX of them */
+    size_t count;   /* of the recipe, with the base */
 };
 
 /* EINVAL says what is wanted instead: "0 … 1", the choices. */
@@ -30,9 +32,11 @@ const bal_param *bal_param_find(const bal_param *params, const char *name);
 int bal_param_unknown(const bal_method *method, const char *name,
                       bal_error *err);
 /* Every parameter's number: the input's own, else the recipe's, else the
- * default. EINVAL: required and not there. */
+ * default; of a base that is no input, none. EINVAL: required and not there. */
 BAL_CHECK int bal_values_init(bal_values *out, const bal_recipe *recipe,
                               bal_error *err);
+/* Is this input the base, and not one of those that are merged? */
+bool bal_recipe_apart(const bal_recipe *self, size_t input);
 void bal_values_done(bal_values *self);
 
 #endif

@@ -4,7 +4,7 @@
 #include "merge/view.h"
 
 /* What counts for a file: changed goes before unchanged, kept before removed;
- * among equals the first input. */
+ * among equals the base of whole models, else the first input. */
 static const int ranks[] = {
     [BAL_FORM_WHOLE] = 3,      [BAL_FORM_SAME] = 2,     [BAL_FORM_REMOVED] = 1,
     [BAL_FORM_DIFFERENCE] = 0, [BAL_FORM_RESIDUAL] = 0,
@@ -17,7 +17,9 @@ static size_t best_of(const bal_view *self, const bal_view_row *row)
 
     for (size_t k = 0; k < self->count; k++) {
         const bal_tensor *entry = bal_view_source(self, row, k);
-        if (!entry || ranks[entry->form] <= rank)
+        bool donor = entry && self->whole && k == self->base &&
+                     ranks[entry->form] == rank;
+        if (!entry || (ranks[entry->form] <= rank && !donor))
             continue;
         best = k;
         rank = ranks[entry->form];

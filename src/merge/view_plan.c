@@ -35,28 +35,30 @@ static int add_row(bal_view *self, size_t *out, const char *name,
 
 /* ---- one input that comes out as it went in ----------------------------- */
 
-static int add_passed(bal_view *self, const bal_tensor *entry, size_t i,
-                      bal_error *err)
+static int add_passed(bal_view *self, size_t input, size_t i, bal_error *err)
 {
+    const bal_tensor *entry = bal_model_at(self->inputs[input], i);
     size_t row = 0;
     int rc = add_row(self, &row, entry->name, err);
     if (rc)
         return rc;
-    self->rows[row].sources[0] = i;
+    self->rows[row].from = input;
+    self->rows[row].sources[input] = i;
     self->rows[row].read = bal_view_pass;
     return bal_model_add(&self->model, entry, row, err);
 }
 
 static bool passes(const bal_view *self)
 {
-    return self->count == 1 && self->dtype < 0 && self->method->same &&
-           self->method->same(self->weights[0], &self->values);
+    return self->count == 1 && self->dtype < 0 && self->base == BAL_NONE &&
+           self->method->same &&
+           self->method->same(self->input_weights[0], &self->values);
 }
 
 static int pass_all(bal_view *self, bal_error *err)
 {
     for (size_t i = 0; i < bal_model_count(self->inputs[0]); i++) {
-        int rc = add_passed(self, bal_model_at(self->inputs[0], i), i, err);
+        int rc = add_passed(self, 0, i, err);
         if (rc)
             return rc;
     }
@@ -125,13 +127,11 @@ static int decide(bal_view *self, bal_error *err)
 
 /* ---- headers ------------------------------------------------------------ */
 
-/* True if the first input's headers describe the result: the same tensors, by
- * name, dtype and shape. Models are planned but not sorted yet, so the result's
+/* True if a model's headers describe the result: the same tensors, by name,
+ * dtype and shape. Models are planned but not sorted yet, so the result's
  * entries are found through the rows. */
-static bool headers_fit(const bal_view *self)
+static bool headers_fit(const bal_view *self, bal_model *first)
 {
-    bal_model *first = self->inputs[0];
-
     for (size_t i = 0; i < self->model.count; i++) {
         const bal_tensor *mine = &self->model.entries[i];
         if (mine->part != BAL_PART_TENSOR)
@@ -148,15 +148,16 @@ static bool headers_fit(const bal_view *self)
 /* A view of deltas has none: plus writes with the base's. */
 static int add_headers(bal_view *self, bal_error *err)
 {
-    bal_model *first = self->inputs[0];
+    size_t input = self->base == BAL_NONE ? 0 : self->base;
+    bal_model *first = self->inputs[input];
 
-    if (!self->whole || !headers_fit(self))
+    if (!self->whole || !headers_fit(self, first))
         return 0;
     for (size_t i = 0; i < bal_model_count(first); i++) {
         const bal_tensor *entry = bal_model_at(first, i);
         if (entry->part != BAL_PART_HEADER)
             continue;
-        int rc = add_passed(self, entry, i, err);
+        int rc = add_passed(self, input, i, err);
         if (rc)
             return rc;
     }
@@ -197,6 +198,8 @@ int bal_view_plan(bal_view *self, bal_error *err)
             rc = decide(self, err);
         if (!rc)
             rc = add_headers(self, err);
+        if (!rc)
+            rc = bal_view_order_draws(self, err);
     }
     if (!rc)
         rc = tell(self, err);

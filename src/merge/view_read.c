@@ -1,21 +1,19 @@
-/* Reading a view: the range is cut into tiles, the same range of every input is
- * widened to double, the method makes one of them, and that is rounded once. A
- * range costs the same range of each input, so views of views cost no more than
- * their tensors. */
+/* Reading a view: of a merge, the range is cut into tiles (view_tile.c), the
+ * method makes one of them, and that is rounded once. A range costs the same
+ * range of each input, so views of views cost no more than their tensors. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/arith.h"
 #include "core/error.h"
 #include "kernel/kernels.h"
+#include "merge/join.h"
 #include "merge/view.h"
 #include "model/elements.h"
 
 enum {
-    TILE_MOST = 64 * 1024, /* elements: small enough for a core's cache */
-    TILE_LEAST = 1024,
-    TILE_MEMORY = 4 << 20, /* bytes of all inputs' tiles together */
-    PIECE = 128 * 1024,    /* bytes that are compared at once */
+    PIECE = 128 * 1024, /* bytes that are compared at once */
+    CAST = 8 * 1024,    /* elements that are cast at once */
 };
 
 const bal_tensor *bal_view_source(const bal_view *self, const bal_view_row *row,
@@ -39,6 +37,35 @@ int bal_view_pass(bal_view *self, size_t i, bal_view_row *row, uint64_t offset,
     (void)i;
     return bal_model_read(self->inputs[row->from], row->sources[row->from],
                           offset, to, len, err);
+}
+
+int bal_view_cast(bal_view *self, size_t i, bal_view_row *row, uint64_t offset,
+                  void *to, size_t len, bal_error *err)
+{
+    bal_dtype dtype = bal_model_at(&self->model, i)->dtype;
+    size_t width = bal_dtype_bits(dtype) / 8;
+    uint64_t start = offset / width;
+    size_t n = len / width;
+    uint8_t *out = to;
+    double *values = malloc(CAST * sizeof(*values));
+    int rc = 0;
+
+    if (!values)
+        return bal_fail_memory(err, "merging");
+    while (n && !rc) {
+        size_t count = bal_min(n, CAST);
+        rc = bal_elements_read(values, self->inputs[row->from],
+                               row->sources[row->from], start, count, err);
+        if (!rc) {
+            bal_arith_round(&row->arith, values, count);
+            bal_kernels_use()->from_f64[dtype](out, values, count);
+        }
+        out += count * width;
+        start += count;
+        n -= count;
+    }
+    free(values);
+    return rc;
 }
 
 int bal_view_zeros(bal_view *self, size_t i, bal_view_row *row, uint64_t offset,
@@ -99,122 +126,46 @@ int bal_view_compare(bal_view *self, size_t i, bal_view_row *row,
     return rc;
 }
 
-/* ---- tiles -------------------------------------------------------------- */
-
-/* A tile's memory: for each input that takes part, then room for one more. */
-typedef struct tiles {
-    bal_tile tile;
-    const double **inputs;
-    double *memory;
-    size_t most; /* elements */
-} tiles;
-
-static void tiles_done(tiles *self)
-{
-    free(self->memory);
-    free(self->inputs);
-}
-
-static int tiles_init(tiles *self, const bal_view_row *row, uint64_t n,
-                      bal_error *err)
-{
-    size_t most = TILE_MEMORY / sizeof(double) / (row->count + 1);
-
-    most = bal_min(bal_max(most, TILE_LEAST), TILE_MOST);
-    self->most = bal_min(most - most % 8, n);
-    self->inputs = calloc(row->count, sizeof(*self->inputs));
-    self->memory =
-        malloc((row->count + 1) * self->most * sizeof(*self->memory));
-    if (!self->inputs || !self->memory)
-        return bal_fail_memory(err, "merging");
-    self->tile = (bal_tile){
-        .inputs = self->inputs,
-        .weights = row->weights,
-        .which = row->which,
-        .count = row->count,
-        .tensor = row->name,
-        .prepared = row->prepared,
-    };
-    return 0;
-}
-
-/* Elements [start, start + n) of every input that takes part. */
-static int tiles_fill(tiles *self, bal_view *view, const bal_view_row *row,
-                      uint64_t start, size_t n, bal_error *err)
-{
-    for (size_t k = 0; k < row->count; k++) {
-        double *to = self->memory + k * self->most;
-        size_t input = row->which[k];
-        const bal_tensor *source = bal_view_source(view, row, input);
-
-        self->inputs[k] = to;
-        if (!source || source->form == BAL_FORM_SAME ||
-            source->form == BAL_FORM_REMOVED) {
-            memset(to, 0, n * sizeof(*to));
-            continue;
-        }
-        int rc = bal_elements_read(to, view->inputs[input], row->sources[input],
-                                   start, n, err);
-        if (rc)
-            return rc;
-    }
-    self->tile.start = start;
-    self->tile.n = n;
-    return 0;
-}
-
-/* Call fn for the tiles of elements [start, start + n). */
-static int each_tile(bal_view *view, const bal_view_row *row, uint64_t start,
-                     uint64_t n, bal_tile_fn *fn, void *ctx, bal_error *err)
-{
-    BAL_LOCAL(tiles) self = { 0 };
-    int rc = n ? tiles_init(&self, row, n, err) : 0;
-
-    while (n && !rc) {
-        size_t count = bal_min(n, self.most);
-        rc = tiles_fill(&self, view, row, start, count, err);
-        if (!rc)
-            rc = fn(ctx, &self.tile, err);
-        start += count;
-        n -= count;
-    }
-    return rc;
-}
-
-int bal_view_tiles(bal_model *view, size_t i, bal_tile_fn *fn, void *ctx,
-                   bal_error *err)
-{
-    bal_view *self = (bal_view *)view;
-    const bal_view_row *row = &self->rows[bal_model_tag(view, i)];
-
-    return each_tile(self, row, 0, bal_elements_of(bal_model_at(view, i)), fn,
-                     ctx, err);
-}
-
 /* ---- merging ------------------------------------------------------------ */
 
-/* Once a tensor, by whoever comes first; the others wait. */
-static int prepare(bal_view *self, size_t i, bal_view_row *row, bal_error *err)
+static int run_prepare(bal_view *self, bal_view_row *row, bal_error *err)
 {
+    bal_walk walk = { self, row };
+    bal_tile tile = bal_view_no_tile(self, row);
+
+    tile.prepared = NULL;
+    return self->method->prepare(&row->prepared, &walk, &tile, row->values,
+                                 err);
+}
+
+/* Once a tensor, by whoever comes first; the others wait. */
+static int prepare(bal_view *self, bal_view_row *row, bal_error *err)
+{
+    pthread_mutex_t *lock =
+        &self->locks[(size_t)(row - self->rows) % BAL_VIEW_LOCKS];
+
     if (!self->method->prepare ||
         atomic_load_explicit(&row->ready, memory_order_acquire))
         return 0;
     int rc = 0;
-    pthread_mutex_lock(&self->lock);
-    if (!atomic_load_explicit(&row->ready, memory_order_relaxed))
-        rc = self->method->prepare(&row->prepared, &self->model, i,
-                                   &self->values, err);
-    if (!rc)
-        atomic_store_explicit(&row->ready, true, memory_order_release);
-    pthread_mutex_unlock(&self->lock);
+    pthread_mutex_lock(lock);
+    if (!atomic_load_explicit(&row->ready, memory_order_relaxed)) {
+        rc = run_prepare(self, row, err);
+        if (!rc)
+            atomic_store_explicit(&row->ready, true, memory_order_release);
+    }
+    pthread_mutex_unlock(lock);
     return rc;
 }
 
 typedef struct merging {
     const bal_view *view;
-    double *result; /* TILE_MOST */
-    uint8_t *to;
+    const bal_view_row *row;
+    double *result; /* a tile's size */
+    uint8_t *to;    /* where the next tile's part goes */
+    uint64_t start, end;
     bal_dtype dtype;
+    bal_arith sum; /* of base and result */
 } merging;
 
 /* NaNs of one sign and payload: which of two goes on through a sum is up to the
@@ -227,17 +178,25 @@ static void settle_nans(double *values, size_t n)
     }
 }
 
+/* A tile is merged whole; what of it was asked for is kept. */
 static int merge_tile(void *ctx, const bal_tile *tile, bal_error *err)
 {
     merging *self = ctx;
-    const bal_view *view = self->view;
-    int rc = view->method->merge(self->result, tile, &view->values, err);
-    if (rc)
-        return rc;
+    const bal_method *method = self->view->method;
+    uint64_t from = bal_max(self->start, tile->start);
+    uint64_t to = bal_min(self->end, tile->start + tile->n);
+    double *wanted = self->result + (from - tile->start);
+    size_t n = (size_t)(to - from);
 
-    settle_nans(self->result, tile->n);
-    bal_kernels_use()->from_f64[self->dtype](self->to, self->result, tile->n);
-    self->to += tile->n * (bal_dtype_bits(self->dtype) / 8);
+    int rc = method->merge(self->result, tile, self->row->values, err);
+    if (rc)
+        return bal_within(err, rc, "tensor '%s'", self->row->name);
+    if (method->role == BAL_ROLE_ORIGIN && self->row->based)
+        bal_op_add(&self->sum, wanted, tile->base + (from - tile->start),
+                   wanted, n);
+    settle_nans(wanted, n);
+    bal_kernels_use()->from_f64[self->dtype](self->to, wanted, n);
+    self->to += n * (bal_dtype_bits(self->dtype) / 8);
     return 0;
 }
 
@@ -247,15 +206,26 @@ int bal_view_merge(bal_view *self, size_t i, bal_view_row *row, uint64_t offset,
     bal_dtype dtype = bal_model_at(&self->model, i)->dtype;
     size_t width = bal_dtype_bits(dtype) / 8;
     size_t n = len / width;
-    int rc = prepare(self, i, row, err);
+    uint64_t start = offset / width;
+
+    if (!n)
+        return 0;
+    int rc = prepare(self, row, err);
     if (rc)
         return bal_within(err, rc, "tensor '%s'", row->name);
-
-    merging job = { .view = self, .to = to, .dtype = dtype };
-    job.result = malloc(bal_min(n, TILE_MOST) * sizeof(*job.result));
+    merging job = { .view = self,
+                    .row = row,
+                    .to = to,
+                    .start = start,
+                    .end = start + n,
+                    .dtype = dtype,
+                    .sum = row->arith };
+    if (self->method->f32)
+        job.sum.work = bal_dtype_join(job.sum.work, BAL_F32);
+    job.result = malloc(bal_view_tile_size(self, row, n) * sizeof(*job.result));
     if (!job.result)
         return bal_fail_memory(err, "merging");
-    rc = each_tile(self, row, offset / width, n, merge_tile, &job, err);
+    rc = bal_view_each(self, row, start, n, merge_tile, &job, err);
     free(job.result);
     return rc;
 }

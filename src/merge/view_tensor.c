@@ -116,30 +116,6 @@ static int check_replaced(const bal_view_row *row, const census *all,
     return 0;
 }
 
-/* ---- who takes part ----------------------------------------------------- */
-
-/* Inputs that lack the tensor take part as zeros if zeros is set. */
-static int take_part(bal_view *self, bal_view_row *row, bool zeros,
-                     bal_error *err)
-{
-    bal_arena *arena = &self->model.arena;
-
-    row->which = bal_arena_alloc(arena, self->count * sizeof(*row->which));
-    row->weights = bal_arena_alloc(arena, self->count * sizeof(*row->weights));
-    if (!row->which || !row->weights)
-        return bal_fail_memory(err, "planning a view");
-    for (size_t k = 0; k < self->count; k++) {
-        if (!zeros && row->sources[k] == BAL_NONE)
-            continue;
-        row->which[row->count] = k;
-        row->weights[row->count++] = self->weights[k];
-    }
-    if (!self->method->check)
-        return 0;
-    int rc = self->method->check(row->weights, row->count, &self->values, err);
-    return rc ? bal_within(err, rc, "tensor '%s'", row->name) : 0;
-}
-
 /* ---- differences -------------------------------------------------------- */
 
 /* Where the dtype is asked for, what is unchanged is a difference of zeros:
@@ -198,8 +174,7 @@ static int plan_difference(bal_view *self, size_t row, const bal_id *base,
         entry.of = (bal_dtype)self->dtype;
     entry.base = base;
     entry.tuned = NULL;
-    plan->read = bal_view_merge;
-    rc = take_part(self, plan, self->method->absent == BAL_ABSENT_ZERO, err);
+    rc = bal_view_take_differences(self, plan, entry.dtype, err);
     if (rc)
         return rc;
     return bal_model_add(&self->model, &entry, row, err);
@@ -226,22 +201,40 @@ static bool all_floats(const bal_view *self, const bal_view_row *row,
     return true;
 }
 
+/* The dtype of a merge of inputs that have `joined` in common. mergekit works
+ * in one dtype, to which a told one is a cast of the inputs, and a few of its
+ * methods give F32 all the same. */
+static bal_dtype result_of(const bal_view *self, const bal_view_row *row,
+                           bal_dtype joined)
+{
+    if (row->read != bal_view_merge)
+        return row->arith.work;
+    if (self->dtype >= 0)
+        return (bal_dtype)self->dtype;
+    return self->mergekit && self->method->f32 ? bal_dtype_join(joined, BAL_F32)
+                                               : joined;
+}
+
 static int plan_floats(bal_view *self, size_t row, const bal_id *base,
                        bal_dtype dtype, bal_error *err)
 {
     bal_view_row *plan = &self->rows[row];
+    bool kept = true;
     int rc = check_shapes(self, plan, err);
     if (!rc)
-        rc = take_part(self, plan, false, err);
-    if (rc)
+        rc = bal_view_take(self, plan,
+                           self->dtype < 0 ? dtype : (bal_dtype)self->dtype,
+                           &kept, err);
+    if (rc || !kept)
         return rc;
 
-    bal_tensor entry = *bal_view_source(self, plan, plan->which[0]);
-    entry.dtype = self->dtype < 0 ? dtype : (bal_dtype)self->dtype;
+    bool passed = plan->read == bal_view_pass;
+    size_t from = plan->read == bal_view_merge ? plan->which[0] : plan->from;
+    bal_tensor entry = *bal_view_source(self, plan, from);
+    entry.dtype = result_of(self, plan, dtype);
     entry.of = entry.dtype;
     entry.base = base;
-    entry.tuned = NULL;
-    plan->read = bal_view_merge;
+    entry.tuned = passed ? entry.tuned : NULL;
     return bal_model_add(&self->model, &entry, row, err);
 }
 

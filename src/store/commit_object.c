@@ -126,8 +126,9 @@ static void show_input(bal_json *json, const json_t *input)
 /* What else a recipe records, as text or a boolean. */
 static void show_rest(bal_json *json, const json_t *recipe)
 {
-    static const char *const rest[] = { "space", "strict", "dtype", "seed",
-                                        "arithmetic" };
+    static const char *const rest[] = {
+        "space", "strict", "dtype", "seed", "mergekit_stream", "arithmetic"
+    };
 
     for (size_t i = 0; i < sizeof(rest) / sizeof(rest[0]); i++) {
         const json_t *value = json_object_get(recipe, rest[i]);
@@ -156,6 +157,11 @@ static int show_recipe(char **out, const json_t *recipe, bal_error *err)
     for (size_t i = 0; i < json_array_size(inputs); i++)
         show_input(&json, json_array_get(inputs, i));
     bal_json_close(&json);
+    const json_t *base = json_object_get(recipe, "base");
+    if (json_is_integer(base)) {
+        bal_json_key(&json, "base");
+        bal_json_u64(&json, (uint64_t)json_integer_value(base));
+    }
     bal_json_key(&json, "parameters");
     show_parameters(&json, json_object_get(recipe, "parameters"));
     show_rest(&json, recipe);

@@ -2,6 +2,7 @@
 #ifndef STORE_RESOLVE_H
 #define STORE_RESOLVE_H
 
+#include "merge/merge.h"
 #include "store/store.h"
 
 /* A spec among what the tenant named `name` has granted to viewer: a full id, a
@@ -12,5 +13,10 @@
 BAL_CHECK int bal_resolve_granted(bal_id *out, bal_tenant *owner,
                                   const bal_tenant *viewer, const char *name,
                                   const char *spec, bal_error *err);
+
+/* "[tenant:]spec[@weight][,name=value]…" as a recipe's input, its commit looked
+ * up: of another tenant what was granted. out->parameters is the caller's. */
+BAL_CHECK int bal_input_resolve(bal_input *out, bal_tenant *tenant,
+                                const char *text, bal_error *err);
 
 #endif

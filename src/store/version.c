@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdio.h>
+#include <yaml.h>
 #include <zstd.h>
 
 #include "ballast.h"
@@ -16,10 +17,11 @@ static char details[256];
 static void write_details(void)
 {
     snprintf(details, sizeof(details),
-             "zstd %s\nsqlite %s\njansson %s\nopenssl %s\n"
+             "zstd %s\nsqlite %s\njansson %s\nlibyaml %s\nopenssl %s\n"
              "instruction set %s\n",
              ZSTD_versionString(), sqlite3_libversion(), JANSSON_VERSION,
-             OpenSSL_version(OPENSSL_VERSION_STRING), bal_kernels_use()->isa);
+             yaml_get_version_string(), OpenSSL_version(OPENSSL_VERSION_STRING),
+             bal_kernels_use()->isa);
 }
 
 const char *bal_version(void)

@@ -261,8 +261,8 @@ int bal_model_from_commit(bal_model **out, bal_tenant *tenant,
 
 /* ---- recording ---------------------------------------------------------- */
 
-int bal_recipe_input(bal_recipe *self, bal_tenant *tenant, const char *text,
-                     bal_error *err)
+int bal_input_resolve(bal_input *out, bal_tenant *tenant, const char *text,
+                      bal_error *err)
 {
     BAL_LOCAL(bal_arena) arena = { 0 };
     bal_input_text parsed = { 0 };
@@ -285,8 +285,27 @@ int bal_recipe_input(bal_recipe *self, bal_tenant *tenant, const char *text,
     if (rc)
         return rc;
     memcpy(input.tenant, owner.name, sizeof(input.tenant));
-    input.parameters = BAL_TAKE(parameters);
-    return bal_recipe_add(self, &input, err);
+    *out = input;
+    out->parameters = BAL_TAKE(parameters);
+    return 0;
+}
+
+int bal_recipe_input(bal_recipe *self, bal_tenant *tenant, const char *text,
+                     bal_error *err)
+{
+    bal_input input = { 0 };
+    int rc = bal_input_resolve(&input, tenant, text, err);
+
+    return rc ? rc : bal_recipe_add(self, &input, err);
+}
+
+int bal_recipe_base(bal_recipe *self, bal_tenant *tenant, const char *text,
+                    bal_error *err)
+{
+    bal_input input = { 0 };
+    int rc = bal_input_resolve(&input, tenant, text, err);
+
+    return rc ? rc : bal_recipe_add_base(self, &input, err);
 }
 
 /* Refuse now what could not be resolved later: the recipe is settled against

@@ -1,13 +1,15 @@
 """The figures of docs/benchmark.md, as ratios taken in one run.
 
-    bench.py [--ballast PROGRAM] [--dir DIR] [--runs N] [SECTION…]
+    bench.py [--ballast PROGRAM] [--dir DIR] [--runs N] [--mergekit VENV] [SECTION…]
 
-Sections: main adapter history memory grants fsck many. Each ratio is of whole
+Sections: main adapter history memory grants fsck many merge. Each ratio is of whole
 processes, run in turn with what they are compared with, files cached, the median
-of N pairs.
+of N pairs. `merge` is compared with the mergekit that VENV holds (0.1.5), if one is
+given.
 """
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -21,8 +23,9 @@ GB = 1e9
 
 
 class Bench:
-    def __init__(self, program, folder, runs):
+    def __init__(self, program, folder, runs, mergekit=None):
         self.program, self.folder, self.runs = program, folder, runs
+        self.mergekit = mergekit
         self.failed = 0
 
     def path(self, *parts):
@@ -252,10 +255,78 @@ def many_section(b):
     remove(store)
 
 
+# The method's parameters, those of each input, and whether there is a base.
+MERGES = {
+    "linear": ({}, {"weight": 0.6}, False),
+    "ties": ({}, {"weight": 0.6, "density": 0.5}, True),
+    "slerp": ({"t": 0.4}, {}, False),
+    "breadcrumbs": ({}, {"weight": 0.6, "density": 0.5, "gamma": 0.01}, True),
+    "della": ({}, {"weight": 0.6, "density": 0.5, "epsilon": 0.1}, True),
+    "dare_ties": ({}, {"weight": 0.6, "density": 0.5}, True),
+    "model_stock": ({}, {}, True),
+    "sce": ({"select_topk": 0.5}, {}, True),
+}
+
+
+def mergekit_recipe(models, method):
+    """As YAML, of which JSON is a part."""
+    common, own, based = MERGES[method]
+    recipe = {"merge_method": method, "dtype": "bfloat16", "parameters": common,
+              "models": [{"model": f"{models}/{name}", "parameters": own}
+                         for name in ("one", "two")]}
+    if based or method == "slerp":
+        recipe["base_model"] = f"{models}/{'base' if based else 'one'}"
+    return json.dumps(recipe)
+
+
+def merge_words(method):
+    """What `merge` is given for the same."""
+    common, own, based = MERGES[method]
+    inputs = [",".join([name, *(f"{k}={v}" for k, v in own.items())])
+              for name in ("one", "two")]
+    options = [word for name, value in common.items()
+               for word in ("--" + name.replace("_", "-"), str(value))]
+    return [*inputs, "--method", method, *options,
+            *(["--base", "base"] if based else []), "-m", method, "--ref", method]
+
+
+def merge_section(b):
+    """Views of whole models, resolved and written out."""
+    models, store, out = b.path("tuned"), b.path("store-merge"), b.path("out")
+    if not os.path.exists(models):
+        make("tuned", models)
+    size = size_of(f"{models}/one")
+    remove(store)
+    for name in ("base", "one", "two"):
+        run(b.ballast(store, "commit", f"{models}/{name}", "-m", name,
+                      "--ref", name))
+    print(f"two models of {size / GB:.2f} GB bf16")
+    for method in MERGES:
+        run(b.ballast(store, "merge", *merge_words(method)))
+        ours = b.ballast(store, "checkout", method, "--no-cache", "-o", out)
+        again = lambda: (remove(out), os.sync())
+        if b.mergekit:
+            recipe = b.path(f"{method}.yml")
+            with open(recipe, "w") as file:
+                file.write(mergekit_recipe(models, method))
+            b.ratio(f"{method} / mergekit-yaml", 1, ours,
+                    f"{b.mergekit}/bin/mergekit-yaml {recipe} {out} --random-seed 1"
+                    " --no-copy-tokenizer --no-write-model-card 2>/dev/null", again)
+            continue
+        times = []
+        for _ in range(b.runs):
+            again()
+            times.append(run(ours)[0])
+        seconds = statistics.median(times)
+        print(f"{method:<52} {seconds:8.2f}  s, "
+              f"{size / GB / seconds:.2f} GB of result a second", flush=True)
+    remove(store, out)
+
+
 SECTIONS = {"main": main_section, "adapter": adapter_section,
             "history": history_section, "memory": memory_section,
             "grants": grants_section, "fsck": fsck_section,
-            "many": many_section}
+            "many": many_section, "merge": merge_section}
 
 
 def main():
@@ -263,10 +334,12 @@ def main():
     parser.add_argument("--ballast", default=os.environ.get("BALLAST", "ballast"))
     parser.add_argument("--dir", default="/tmp/ballast-bench")
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--mergekit", metavar="VENV")
     parser.add_argument("sections", nargs="*", default=list(SECTIONS))
     options = parser.parse_args()
     os.makedirs(options.dir, exist_ok=True)
-    bench = Bench(os.path.abspath(options.ballast), options.dir, options.runs)
+    bench = Bench(os.path.abspath(options.ballast), options.dir, options.runs,
+                  options.mergekit)
     for section in options.sections or SECTIONS:
         print(f"-- {section}")
         SECTIONS[section](bench)

@@ -89,6 +89,36 @@ def hash_of(name):
     return sum(name.encode()) * 2654435761 % 1000
 
 
+CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+          "hidden_size": HIDDEN, "num_hidden_layers": LAYERS,
+          "intermediate_size": INTERMEDIATE, "num_attention_heads": 16,
+          "num_key_value_heads": 16, "vocab_size": 16000, "rms_norm_eps": 1e-5,
+          "max_position_embeddings": 4096, "tie_word_embeddings": False,
+          "torch_dtype": "bfloat16"}
+
+
+def tuned(folder):
+    """base/, one/ and two/ under folder: whole models, each of the latter two the
+    base plus steps of its own, 1/40 of its size, in every tensor."""
+    for kind, seed in (("base", None), ("one", 11), ("two", 12)):
+        os.makedirs(f"{folder}/{kind}", exist_ok=True)
+        rng = np.random.default_rng(5)
+        steps = seed and np.random.default_rng(seed)
+        write(f"{folder}/{kind}/model.safetensors",
+              [(n, s, lambda s=s, rng=rng, steps=steps: stepped(s, rng, steps))
+               for n, s in shapes()], "BF16")
+        with open(f"{folder}/{kind}/config.json", "w") as out:
+            json.dump(CONFIG, out, indent=2)
+
+
+def stepped(shape, rng, steps):
+    count = int(np.prod(shape))
+    values = rng.standard_normal(count, dtype=np.float32) * np.float32(0.02)
+    if steps:
+        values += steps.standard_normal(count, dtype=np.float32) * np.float32(5e-4)
+    return bf16(values).tobytes()
+
+
 def adapter(folder, layers=32, rank=16):
     """A PEFT adapter of 14 tensors a layer, 8B-shaped, about 80 MB in bf16."""
     targets = {"self_attn.q_proj": (4096, 4096), "self_attn.k_proj": (1024, 4096),
@@ -129,6 +159,6 @@ def large(folder, gigabytes, nudge=0):
 
 
 if __name__ == "__main__":
-    # data.py pair|adapter|large FOLDER [NUMBERS…]
-    {"pair": pair, "adapter": adapter, "large": large}[sys.argv[1]](
+    # data.py pair|tuned|adapter|large FOLDER [NUMBERS…]
+    {"pair": pair, "tuned": tuned, "adapter": adapter, "large": large}[sys.argv[1]](
         sys.argv[2], *map(int, sys.argv[3:]))

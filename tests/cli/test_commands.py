@@ -316,7 +316,8 @@ def test_merge_records_without_computing(store):
 
 MERGE_REFUSED = [
     (("--density", "0.5"), "normalize"),
-    (("--densty=0.5",), "normalize"),
+    (("--densty=0.5",), "--density"),
+    (("--squeeze=0.5",), "normalize"),
     (("--no-normalise",), "--no-normalize"),
     (("--method", "liner"), "linear"),
     (("--strict", "--union"), "--strict"),

@@ -15,9 +15,9 @@ def options_of(command):
     text = run("help", *([command] if command else [])).out
     text = text.split("global options" if not command else "options:")[-1]
     text = text.split("\nexamples:")[0].split("\nexit status:")[0]
-    return sorted(set(re.findall(r"^(?:  -\w,|     ) (--[a-z-]+)", text,
+    return sorted(set(re.findall(r"^(?:  -\w,|     ) (--[a-z0-9-]+)", text,
                                  re.M)) |
-                  set(re.findall(r", (--no-[a-z-]+)", text)))
+                  set(re.findall(r", (--no-[a-z0-9-]+)", text)))
 
 
 @pytest.fixture(name="pages", scope="module")
@@ -118,7 +118,7 @@ def test_bash_completes(tmp_path):
         (["diff", "sup"], {"support"}),
         (["--color", "al"], {"always"}),
         (["merge", "--method", "lin"], {"linear"}),
-        (["merge", "--no-norm"], {"--no-normalize"}),
+        (["merge", "--no-normalize-"], {"--no-normalize-weights"}),
         (["completion", "z"], {"zsh"}),
         (["init", "--compression", "be"], {"best"}),
     ]

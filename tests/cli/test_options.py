@@ -9,7 +9,8 @@ import pytest
 from support import BALLAST, Store, environment, model, run
 
 COMMANDS = [
-    "init", "commit", "delta", "apply", "checkout", "merge", "methods", "log",
+    "init", "commit", "delta", "apply", "checkout", "merge", "methods",
+    "import-mergekit", "export-mergekit", "log",
     "reflog", "refs", "reset", "show", "ls", "cat", "diff", "grant",
     "revoke", "grants", "forget", "verify", "proofs", "fsck", "gc", "stats",
     "key", "config", "tenants", "completion", "help"]
@@ -144,7 +145,7 @@ def test_every_command_has_help(command):
 
 
 def test_help_lists_exactly_the_commands():
-    listed = re.findall(r"^  (\w+) +\S", run("help").out.split(
+    listed = re.findall(r"^  ([a-z-]+) +\S", run("help").out.split(
         "global options")[0].split("commands:")[1], re.M)
     assert listed == COMMANDS
     assert run("--help").out == run("help").out

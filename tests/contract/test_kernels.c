@@ -351,7 +351,7 @@ static void check_binary64(binary64 *base, binary64 *other)
     CHECK(!memcmp(want, got, sizeof(got) - 24));
 }
 
-static void every_table_adds_and_subtracts_as_base_does(void)
+static void every_table_calculates_as_base_does(void)
 {
     const bal_kernels *base = bal_kernels_at(0);
 
@@ -362,6 +362,8 @@ static void every_table_adds_and_subtracts_as_base_does(void)
         check_binary32(base->add_f32, other->add_f32);
         check_binary64(base->sub_f64, other->sub_f64);
         check_binary64(base->add_f64, other->add_f64);
+        check_binary64(base->mul_f64, other->mul_f64);
+        check_binary64(base->div_f64, other->div_f64);
     }
 }
 
@@ -385,6 +387,32 @@ static void every_table_scales_as_base_does(void)
         base->scale(want, 0.1, MANY);
         other->scale(got, 0.1, MANY);
         CHECK(!memcmp(want, got, sizeof(got)));
+    }
+}
+
+/* What narrowing to F32, then to the dtype, and widening again give. */
+static void every_table_rounds_as_it_narrows(void)
+{
+    static double x[MANY], want[MANY];
+    static float once[MANY];
+    static char narrow[4 * MANY];
+    const bal_kernels *base = bal_kernels_at(0);
+
+    for (size_t i = 0; i < 3 * bal_kernels_count(); i++) {
+        const bal_kernels *kernels = bal_kernels_at(i / 3);
+        bal_dtype dtype = forms[i % 3].dtype;
+        check_row(kernels->isa);
+        memcpy(x, strange()->f64, sizeof(x));
+        base->from_f64[BAL_F32](once, x, MANY);
+        base->from_f32[dtype](narrow, once, MANY);
+        base->to_f64[dtype](want, narrow, MANY);
+        kernels->round[dtype](x, MANY - 3);
+        for (size_t k = 0; k < MANY - 3; k++) {
+            uint64_t bits = bits_at(BAL_F64, x, k);
+            bool nan = nan_of(&forms[3], bits_at(BAL_F64, want, k));
+            CHECK(nan ? bits == (uint64_t)0x7ff8 << 48
+                      : bits == bits_at(BAL_F64, want, k));
+        }
     }
 }
 
@@ -442,8 +470,9 @@ static const check_test tests[] = {
     { TEST(widening_and_back_changes_no_bit) },
     { TEST(every_table_converts_as_base_does) },
     { TEST(conversions_take_any_length_and_alignment) },
-    { TEST(every_table_adds_and_subtracts_as_base_does) },
+    { TEST(every_table_calculates_as_base_does) },
     { TEST(every_table_scales_as_base_does) },
+    { TEST(every_table_rounds_as_it_narrows) },
     { TEST(bit_patterns_wrap_and_come_back) },
     { TEST(bit_patterns_are_unsigned_little_endian) },
     { TEST(zero_sees_every_byte) },

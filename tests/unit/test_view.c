@@ -363,15 +363,15 @@ static int add_up(void *ctx, const bal_tile *tile, bal_error *err)
     return 0;
 }
 
-static int mean_prepare(void **out, bal_model *view, size_t i,
+static int mean_prepare(void **out, bal_walk *walk, const bal_tile *tile,
                         const bal_values *values, bal_error *err)
 {
     double *mean = calloc(1, sizeof(*mean));
     (void)values;
 
     *out = mean;
-    int rc = bal_view_tiles(view, i, add_up, mean, err);
-    *mean /= (double)bal_model_at(view, i)->shape[0];
+    int rc = bal_view_tiles(walk, add_up, mean, err);
+    *mean /= (double)tile->extent->total;
     return rc;
 }
 
@@ -389,7 +389,12 @@ static int mean_merge(double *out, const bal_tile *tile,
 }
 
 static const bal_param mean_params[] = {
-    { "factor", BAL_PARAM_FLOAT, "2", 0, 10, NULL, true, NULL, "" },
+    { .name = "factor",
+      .type = BAL_PARAM_FLOAT,
+      .fallback = "2",
+      .high = 10,
+      .per_input = true,
+      .help = "" },
     { 0 },
 };
 

@@ -1,0 +1,17 @@
+/* What methods that sum over their inputs share. */
+#ifndef MERGE_ROWS_H
+#define MERGE_ROWS_H
+
+#include "merge/merge.h"
+
+/* Pointers to count rows of n doubles that lie one after another, as
+ * bal_op_sum takes them; free() them. ENOMEM. */
+BAL_CHECK int bal_rows_new(const double ***out, const double *first,
+                           size_t count, size_t n, bal_error *err);
+/* The arithmetic of what mergekit computes in F32 and does not round to D in
+ * between (for D of F64 in F64). precise stays precise. */
+bal_arith bal_arith_single(const bal_arith *self);
+/* Where a tile is in its tensor. */
+bal_range bal_tile_range(const bal_tile *tile);
+
+#endif
