@@ -70,6 +70,11 @@ int bal_db_open(bal_db **out, const char *url, const char *root, double wait,
     return ops->open(out, colon + 1, root, wait, flags, err);
 }
 
+const char *bal_db_file(const bal_db *self)
+{
+    return self->ops->file(self);
+}
+
 void bal_db_free(bal_db *self)
 {
     if (self)

@@ -61,6 +61,8 @@ typedef struct bal_db_ops {
      * of transactions; EBUSY where a reader or writer stays longer than
      * `wait`. */
     int (*scrub)(bal_db *self, bal_error *err);
+    /* The path of the file it is in; NULL: none that this machine sees. */
+    const char *(*file)(const bal_db *self);
     void (*free)(bal_db *self);
 } bal_db_ops;
 
@@ -83,6 +85,9 @@ BAL_CHECK int bal_db_run(bal_db *self, const char *sql, const bal_value *args,
 
 /* See scrub of bal_db_ops. */
 BAL_CHECK int bal_db_scrub(bal_db *self, bal_error *err);
+
+/* See ops. */
+const char *bal_db_file(const bal_db *self);
 
 /* A transaction: rolled back when its scope ends without commit. Holds the
  * connection's lock from begin on; calls inside it by the same thread are

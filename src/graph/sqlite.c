@@ -162,6 +162,11 @@ static void keep_short_log(bal_sqlite *self)
     sqlite3_db_config(self->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 }
 
+static const char *sqlite_file(const bal_db *base)
+{
+    return ((const bal_sqlite *)base)->path;
+}
+
 static void sqlite_free(bal_db *base)
 {
     bal_sqlite *self = (bal_sqlite *)base;
@@ -317,5 +322,6 @@ const bal_db_ops bal_db_sqlite = {
     .commit = sqlite_commit,
     .rollback = sqlite_rollback,
     .scrub = sqlite_scrub,
+    .file = sqlite_file,
     .free = sqlite_free,
 };

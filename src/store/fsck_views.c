@@ -158,9 +158,11 @@ static int check_commit(const view_walk *self, const reader *owner,
 
 /* What stands behind an input that is a view itself. A manifest that cannot be
  * read is told with its own tenant. */
-static int check_behind(view_walk *self, const reader *owner,
-                        const bal_input *input, loss *out, bal_error *err)
+static int check_behind(view_walk *self, const reader *viewer,
+                        const reader *owner, const bal_input *input, loss *out,
+                        bal_error *err)
 {
+    bool own = !strcmp(viewer->name, owner->name);
     BAL_LOCAL(bal_buf) kind = { 0 };
     BAL_LOCAL(bal_buf) body = { 0 };
     loss behind = { 0 };
@@ -176,7 +178,9 @@ static int check_behind(view_walk *self, const reader *owner,
     rc = walk_view(self, owner, text, &behind, err);
     if (rc || !behind.lost)
         return rc;
-    snprintf(why, sizeof(why), "is broken: %.100s", behind.why);
+    /* What another tenant's views stand on is for that tenant to know. */
+    snprintf(why, sizeof(why), "is broken%s%.100s", own ? ": " : "",
+             own ? behind.why : "");
     lose(out, input, why, behind.expected);
     return 0;
 }
@@ -196,7 +200,7 @@ static int check_input(view_walk *self, const reader *viewer,
         rc = check_commit(self, &owner, input, out, err);
     if (rc || out->lost)
         return rc;
-    return check_behind(self, &owner, input, out, err);
+    return check_behind(self, viewer, &owner, input, out, err);
 }
 
 /* ---- a view ------------------------------------------------------------- */

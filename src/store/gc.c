@@ -122,8 +122,9 @@ static int take_orphans(sweep *self, bal_error *err)
     if (rc)
         return rc;
     /* A damaged index may give them in another order. */
-    qsort(self->known.data, count_of(&self->known), sizeof(bal_id),
-          bal_id_compare);
+    if (self->known.len)
+        qsort(self->known.data, count_of(&self->known), sizeof(bal_id),
+              bal_id_compare);
     rc = bal_blocks_each(self->store->blocks, tenant->name, note_orphan, self,
                          err);
     if (rc)

@@ -161,7 +161,8 @@ static int apply(bal_store *self, bal_error *err)
     uint64_t version = 0;
 
     if (!format || bal_parse_u64(&version, format, NULL) || !size ||
-        !compression)
+        !compression || !self->settings[BAL_SETTING_BACKEND] ||
+        !self->settings[BAL_SETTING_DB])
         return bal_fail(err, BAL_ECORRUPT, "store '%s' lacks settings",
                         self->root);
     if (version != BAL_STORE_FORMAT)

@@ -25,6 +25,7 @@ typedef enum bal_setting {
 
 struct bal_store {
     char *root;
+    char *lock;     /* path of the file that writers share; see write_lock.c */
     bal_work *work; /* borrowed */
     bal_blocks *blocks;
     bal_graph *graph;

@@ -152,7 +152,11 @@ static int open_input(bal_model **out, opening *self, const bal_input *input,
     self->tenant = viewer;
     /* Forgotten since it was looked for? */
     int since = rc == BAL_ENOTFOUND ? check_commit(&owner, input, err) : 0;
-    return since ? since : rc;
+    rc = since ? since : rc;
+    /* What the other tenant's views stand on is for that tenant to know. */
+    if (rc == BAL_EBROKEN && strcmp(viewer->name, owner.name) != 0)
+        return lost(input, "it can be resolved no more", err);
+    return rc;
 }
 
 static int open_inputs(inputs *out, opening *self, const bal_recipe *recipe,

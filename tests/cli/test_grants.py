@@ -347,8 +347,14 @@ def test_revoking_the_first_hop_breaks_what_is_three_hops_away(three):
     for tenant, ref in (("partner", "main"), ("client", "main"),
                         ("client", "top")):
         failed = three.checkout(tenant, ref, "after", code=9)
-        assert (f"view lost its input 'acme:{short(three.ids['acme'])}': the "
-                "grant is missing or revoked") in failed.err
+        own = tenant == "partner"
+        assert (f"'acme:{short(three.ids['acme'])}': the grant is missing or "
+                "revoked" in failed.err) == own
+        # What its input stands on is the partner's to know.
+        assert ("it can be resolved no more" in failed.err) == (not own)
+        assert ("acme" in failed.err) == own
+        told = three(tenant, "fsck", "--json").json["expected"]
+        assert told and ("acme:" in told[0]["detail"]) == own
     assert not list(three.path.glob("store/cache/*/*/*"))
     assert not (three.path / "after").exists()
 
