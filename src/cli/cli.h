@@ -54,6 +54,7 @@ typedef struct bal_command {
     const char *summary;
     const char *about;    /* paragraphs, for help and man page */
     const char *examples; /* lines, NULL: none */
+    const char *words;    /* "a|b": what the first argument is, NULL: an arg */
     const char *arg;      /* what arguments are, for completion: as a value */
     enum bal_needs needs;
     bool hidden;

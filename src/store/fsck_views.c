@@ -12,9 +12,6 @@
 #include "store/fsck.h"
 #include "store/manifest.h"
 
-/* As store/view.c has them: what reaches further is not opened either. */
-enum { DEPTH_MAX = 32, INPUTS_MAX = 4096 };
-
 /* What one input of a view has come to. */
 typedef struct loss {
     bool lost;
@@ -190,7 +187,8 @@ static int check_input(view_walk *self, const reader *viewer,
 {
     reader owner;
 
-    if (++self->inputs > INPUTS_MAX)
+    /* What reaches further is not opened either. */
+    if (++self->inputs > BAL_VIEW_INPUTS_MAX)
         return 0;
     int rc = check_grant(self, viewer, input, out, err);
     if (rc || out->lost)
@@ -219,7 +217,9 @@ static int walk_view(view_walk *self, const reader *viewer, bal_bytes text,
 {
     BAL_OWN(bal_recipe) recipe = NULL;
     bal_error why = { 0 };
-    int rc = self->depth == DEPTH_MAX ? 0 : read_recipe(&recipe, text, &why);
+    int rc = self->depth == BAL_VIEW_DEPTH_MAX
+                 ? 0
+                 : read_recipe(&recipe, text, &why);
     if (rc == BAL_ENOMEM)
         return bal_fail_memory(err, "manifest");
     if (rc || !recipe)

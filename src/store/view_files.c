@@ -29,7 +29,8 @@ enum {
 /* The last byte is the format of file and packing. */
 static const uint8_t magic[8] = { 'b', 'a', 'l', 'v', 'i', 'e', 'w', 1 };
 static const char temporaries[] = ".tmp";
-static const char epoch_name[] = "epoch";
+/* No tenant is called so. */
+static const char epoch_name[] = ".epoch";
 
 /* ---- paths -------------------------------------------------------------- */
 

@@ -117,7 +117,7 @@ static int each_view(void *ctx, const char *name, bal_error *err)
 static int tenant_found(cache_walk *self, const char *full, const char *name,
                         bal_error *err)
 {
-    if (!strcmp(name, "epoch"))
+    if (!strcmp(name, ".epoch"))
         return 0;
     self->tenant = name;
     if (!is_folder(full))
@@ -293,6 +293,11 @@ int bal_view_cache_forget(bal_store *self, const char *tenant,
     if (!rc)
         *bytes += gone.bytes;
     return rc;
+}
+
+int bal_view_cache_wipe(bal_store *self, bal_error *err)
+{
+    return bal_view_wipe(self, err);
 }
 
 int bal_view_cache_settle(bal_store *self, uint64_t epoch, bal_error *err)

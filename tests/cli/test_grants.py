@@ -103,6 +103,16 @@ def test_grants_that_are_refused(two, words, code):
     assert two("acme", "grants").out == ""
 
 
+@pytest.mark.parametrize("name", ["a/b", "a..b", "", "x" * 65, "-x"])
+def test_a_bad_name_for_a_tenant_is_told_the_same_everywhere(two, name):
+    want = two("acme", "refs", f"--tenant={name}", code=2).err
+    assert f"'{name}' is not a name for a tenant\nhint: letters" in want
+    for command in ("grant", "revoke"):
+        assert two("acme", command, "own", f"--to={name}", code=2).err == want
+    got = two("acme", "config", "--", "tenant", name, code=2).err
+    assert got == want.replace("ballast: ", "ballast: tenant: ")
+
+
 # ---- reading through a grant -------------------------------------------------
 
 

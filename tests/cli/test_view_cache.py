@@ -201,7 +201,7 @@ def test_a_cache_of_an_older_epoch_is_emptied_before_it_is_used(store):
 @pytest.mark.parametrize("text", [None, "", "x", "-1", "9" * 100])
 def test_a_cache_that_does_not_tell_its_epoch_is_emptied(store, text):
     checkout(store, "one")
-    epoch = store.root / "cache" / "epoch"
+    epoch = store.root / "cache" / ".epoch"
     epoch.unlink() if text is None else epoch.write_text(text)
     assert checkout(store, "two") == (0, BLOCKS)
     assert checkout(store, "three") == (BLOCKS, 0)
@@ -211,7 +211,7 @@ def test_what_a_killed_writer_left_goes_with_the_next_that_writes(store):
     checkout(store, "one")
     left = store.root / "cache" / ".tmp" / "acme:00:1"
     left.write_bytes(b"x")
-    also = store.root / "cache" / "epoch.tmp-1234"
+    also = store.root / "cache" / ".epoch.tmp-1234"
     also.write_bytes(b"x")
     store("merge", "a", "b", "-m", "another", "--ref", "y")
     assert not left.exists() and not also.exists()
