@@ -8,7 +8,10 @@
  * bal_model_read may be called by many at once. A function that is called for
  * each of something is given what it may look at until it returns, ends the
  * walk with success by returning anything but 0, and must not itself commit,
- * merge, reset, check or collect in the store it is called from.
+ * merge, reset, check or collect in the store it is called from. What is listed
+ * (by bal_log, bal_reflog and the functions that end in _each) is read before
+ * it is told, so that whoever looks at it may take their time and hold up
+ * nobody.
  *
  * Sizes are bytes, times are nanoseconds since 1970 in UTC, text is UTF-8.
  * examples/embed.c is a whole program. */
@@ -622,7 +625,7 @@ BAL_API BAL_CHECK int bal_key_write(const bal_key *self, const char *path,
                                     bal_error *err);
 BAL_API void bal_key_free(bal_key *self);
 /* Makes the key's public half one by which the store's proofs are trusted. The
- * first key that signs in a store is trusted by it. */
+ * first key that deletes in a store is trusted by it. */
 BAL_API BAL_CHECK int bal_key_trust(bal_store *store, const bal_key *key,
                                     bal_error *err);
 
@@ -646,9 +649,12 @@ typedef struct bal_forget_options {
 /* Removes a commit, or all that a tenant has, so that no byte of it is left in
  * the store, and makes a proof of that. Whatever is killed is finished by the
  * next command that opens the store. Commits on it keep their ids; refs go to
- * its parent. ENOTFOUND: nothing matched. ECONFLICT: a key that the store does
- * not trust. EBUSY: others are at work; where the deletion had begun, it will
- * be finished by the next command. */
+ * its parent. EINVAL: a reason that is empty, longer than 64 KiB or not UTF-8;
+ * a key that cannot sign; none, in a store whose proofs are signed. ENOTFOUND:
+ * nothing matched. ECONFLICT: a key that the store does not trust.
+ * ECORRUPT: the rows that it would go by are not what the manifests say, or the
+ * journal has a plan that its key has not signed. EBUSY: others are at work;
+ * where the deletion had begun, it will be finished by the next command. */
 BAL_API BAL_CHECK int bal_forget(bal_proof **out, bal_tenant *tenant,
                                  const bal_forget_options *options,
                                  bal_error *err);

@@ -54,6 +54,7 @@ typedef struct bal_command {
     const char *summary;
     const char *about;    /* paragraphs, for help and man page */
     const char *examples; /* lines, NULL: none */
+    const char *words;    /* "a|b": what the first argument is, NULL: an arg */
     const char *arg;      /* what arguments are, for completion: as a value */
     enum bal_needs needs;
     bool hidden;
@@ -155,6 +156,17 @@ size_t bal_cli_tensors(const bal_model *model, uint64_t *bytes);
 /* An unknown merge method: EINVAL, with the nearest as hint. */
 BAL_CHECK int bal_cli_method(const bal_method_info **out, const char *name,
                              bal_error *err);
+/* What a command that lists one kind of thing hands to its walk. */
+typedef struct bal_listing {
+    bal_out *out;
+    bal_json json; /* the open array or object, with --json */
+} bal_listing;
+/* Calls a library's _each with the listing as its context. */
+typedef int bal_walk_fn(bal_cli *cli, bal_listing *listing, bal_error *err);
+/* With --json {"schema", member: [ … ]}, or an object where bracket is '{';
+ * else what walk prints. */
+BAL_CHECK int bal_cli_list(bal_cli *cli, const char *member, char bracket,
+                           bal_walk_fn *walk, bal_error *err);
 /* -v: what was done, and how long it took, on stderr. */
 void bal_cli_took(bal_cli *cli, double seconds);
 

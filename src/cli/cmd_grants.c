@@ -1,15 +1,10 @@
 /* ballast grants: who may build views over what. */
 #include "cli/commands.h"
 
-typedef struct listing {
-    bal_cli *cli;
-    bal_json json;
-} listing;
-
 static int show(void *ctx, const bal_grant_info *grant)
 {
-    listing *self = ctx;
-    bal_out *out = &self->cli->out;
+    bal_listing *self = ctx;
+    bal_out *out = self->out;
 
     if (out->json) {
         bal_json_object(&self->json);
@@ -27,22 +22,15 @@ static int show(void *ctx, const bal_grant_info *grant)
     return bal_out_stopped(out);
 }
 
+static int walk(bal_cli *cli, bal_listing *listing, bal_error *err)
+{
+    return bal_grant_each(cli->tenant, show, listing, err);
+}
+
 static int run(bal_cli *cli, const void *values, bal_error *err)
 {
-    listing self = { .cli = cli };
-
     (void)values;
-    if (!cli->out.json)
-        return bal_grant_each(cli->tenant, show, &self, err);
-    bal_doc_open(&self.json, &cli->out, cli->command->name);
-    bal_json_key(&self.json, "grants");
-    bal_json_array(&self.json);
-    int rc = bal_grant_each(cli->tenant, show, &self, err);
-    if (rc)
-        return rc;
-    bal_json_close(&self.json);
-    bal_doc_close(&self.json, &cli->out);
-    return 0;
+    return bal_cli_list(cli, "grants", '[', walk, err);
 }
 
 const bal_command bal_cmd_grants = {

@@ -154,6 +154,7 @@ const bal_command bal_cmd_key = {
              "holds, or a shared secret of 16 bytes or more that is in it.",
     .examples = "ballast key generate -o deletion.pem\n"
                 "ballast key show deletion.pem\n",
+    .words = "generate|show|trust",
     .arg = "FILE",
     .min_args = 1,
     .max_args = 2,

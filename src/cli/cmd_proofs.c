@@ -29,6 +29,7 @@ static const bal_opt opts[] = {
 
 typedef struct list {
     bal_cli *cli;
+    bal_tenant *tenant; /* NULL: of all */
     bal_json json;
 } list;
 
@@ -89,6 +90,10 @@ static int show_pending(void *ctx, const char *tenant, const char *reason,
     list *self = ctx;
     bal_out *out = &self->cli->out;
 
+    /* What others delete is not told. */
+    if (self->tenant &&
+        (!tenant || strcmp(bal_tenant_name(self->tenant), tenant) != 0))
+        return 0;
     if (!out->json) {
         bal_out_text(out, "pending  tenant '");
         bal_out_safe(out, tenant ? tenant : "");
@@ -109,15 +114,14 @@ static int show_pending(void *ctx, const char *tenant, const char *reason,
 static int list_all(bal_cli *cli, const struct proofs_opts *given,
                     bal_error *err)
 {
-    list self = { .cli = cli };
-    bal_tenant *tenant = given->all ? NULL : cli->tenant;
+    list self = { .cli = cli, .tenant = given->all ? NULL : cli->tenant };
 
     if (cli->out.json) {
         bal_doc_open(&self.json, &cli->out, cli->command->name);
         bal_json_key(&self.json, "proofs");
         bal_json_array(&self.json);
     }
-    int rc = bal_proof_each(cli->store, tenant, show_proof, &self, err);
+    int rc = bal_proof_each(cli->store, self.tenant, show_proof, &self, err);
     if (rc)
         return rc;
     if (cli->out.json) {
@@ -167,6 +171,14 @@ static int checkpoint(bal_cli *cli, const struct proofs_opts *given,
     return 0;
 }
 
+/* Never over a file: it may be a key. */
+static int vacant(const char *path, bal_error *err)
+{
+    if (bal_path_type_of(path) == BAL_PATH_ABSENT)
+        return 0;
+    return bal_fail(err, BAL_EEXISTS, "'%s' is there already", path);
+}
+
 static int export(bal_cli *cli, const struct proofs_opts *given,
                   const bal_key *key, bal_error *err)
 {
@@ -180,6 +192,8 @@ static int export(bal_cli *cli, const struct proofs_opts *given,
     int rc = bal_proof_open(&proof, cli->store, cli->args[1], err);
     if (!rc)
         rc = bal_proof_bundle(&text, cli->store, proof, err);
+    if (!rc)
+        rc = vacant(given->out, err);
     if (!rc)
         rc = bal_file_replace(given->out, text, strlen(text), err);
     bal_text_free(text);
@@ -261,8 +275,9 @@ static int run(bal_cli *cli, const void *values, bal_error *err)
                         "prove");
     int rc = given->key ? bal_key_load(&key, given->key, err) : 0;
     if (!rc)
-        rc = verb || given->all ? bal_cli_store(cli, 0, err)
-                                : bal_cli_tenant(cli, 0, err);
+        rc = verb || given->all || (key && !cli->globals.tenant)
+                 ? bal_cli_store(cli, 0, err)
+                 : bal_cli_tenant(cli, 0, err);
     if (!rc && key)
         rc = bal_forget_finish(cli->store, key, NULL, NULL, err);
     if (rc)
@@ -285,6 +300,7 @@ const bal_command bal_cmd_proofs = {
              "or that it was only added to since it had N entries.",
     .examples = "ballast proofs --all\nballast proofs checkpoint\n"
                 "ballast proofs prove --from 12\n",
+    .words = "checkpoint|export|prove",
     .max_args = 2,
     .opts = opts,
     .opts_size = sizeof(struct proofs_opts),

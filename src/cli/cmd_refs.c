@@ -1,15 +1,10 @@
 /* ballast refs: where each ref is. */
 #include "cli/commands.h"
 
-typedef struct listing {
-    bal_cli *cli;
-    bal_json json;
-} listing;
-
 static int show(void *ctx, const char *name, const bal_id *commit)
 {
-    listing *self = ctx;
-    bal_out *out = &self->cli->out;
+    bal_listing *self = ctx;
+    bal_out *out = self->out;
 
     if (out->json) {
         bal_json_key(&self->json, name);
@@ -23,22 +18,15 @@ static int show(void *ctx, const char *name, const bal_id *commit)
     return 0;
 }
 
+static int walk(bal_cli *cli, bal_listing *listing, bal_error *err)
+{
+    return bal_ref_each(cli->tenant, show, listing, err);
+}
+
 static int run(bal_cli *cli, const void *values, bal_error *err)
 {
-    listing self = { .cli = cli };
-
     (void)values;
-    if (!cli->out.json)
-        return bal_ref_each(cli->tenant, show, &self, err);
-    bal_doc_open(&self.json, &cli->out, cli->command->name);
-    bal_json_key(&self.json, "refs");
-    bal_json_object(&self.json);
-    int rc = bal_ref_each(cli->tenant, show, &self, err);
-    if (rc)
-        return rc;
-    bal_json_close(&self.json);
-    bal_doc_close(&self.json, &cli->out);
-    return 0;
+    return bal_cli_list(cli, "refs", '{', walk, err);
 }
 
 const bal_command bal_cmd_refs = {

@@ -12,15 +12,10 @@ static const bal_opt opts[] = {
     { 0 },
 };
 
-typedef struct listing {
-    bal_cli *cli;
-    bal_json json;
-} listing;
-
 static int show(void *ctx, const char *name)
 {
-    listing *self = ctx;
-    bal_out *out = &self->cli->out;
+    bal_listing *self = ctx;
+    bal_out *out = self->out;
 
     if (out->json) {
         bal_json_string(&self->json, name);
@@ -31,22 +26,15 @@ static int show(void *ctx, const char *name)
     return 0;
 }
 
+static int walk(bal_cli *cli, bal_listing *listing, bal_error *err)
+{
+    return bal_tenant_each(cli->store, show, listing, err);
+}
+
 static int run(bal_cli *cli, const void *values, bal_error *err)
 {
-    listing self = { .cli = cli };
-
     (void)values;
-    if (!cli->out.json)
-        return bal_tenant_each(cli->store, show, &self, err);
-    bal_doc_open(&self.json, &cli->out, cli->command->name);
-    bal_json_key(&self.json, "tenants");
-    bal_json_array(&self.json);
-    int rc = bal_tenant_each(cli->store, show, &self, err);
-    if (rc)
-        return rc;
-    bal_json_close(&self.json);
-    bal_doc_close(&self.json, &cli->out);
-    return 0;
+    return bal_cli_list(cli, "tenants", '[', walk, err);
 }
 
 const bal_command bal_cmd_tenants = {

@@ -135,11 +135,16 @@ static void command_options(bal_script *script, const bal_command *command)
 
 static void command_args(bal_script *script, const bal_command *command)
 {
-    if (!command->arg)
+    if (!command->words && !command->arg)
         return;
     bal_script_put(script, "    %s) ", command->name);
-    action(script, command->arg);
-    bal_script_put(script, " ;;\n");
+    if (command->words) {
+        bal_script_put(script, "if ((COMP_CWORD == i + 1)); then ");
+        action(script, command->words);
+        bal_script_put(script, "; else ");
+    }
+    action(script, command->arg ? command->arg : "");
+    bal_script_put(script, "%s ;;\n", command->words ? "; fi" : "");
 }
 
 int bal_complete_bash(bal_buf *to, bal_error *err)

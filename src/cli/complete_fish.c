@@ -71,6 +71,35 @@ static void options(bal_script *script, const char *command, bal_opt_set set)
     }
 }
 
+static void argument(bal_script *script, const bal_command *command)
+{
+    begin(script, command->name);
+    action(script, command->arg);
+    bal_script_put(script, "\n");
+}
+
+/* First one of the words and no file, then what arguments are. */
+static void worded(bal_script *script, const bal_command *command)
+{
+    static const char seen[] = "__fish_seen_subcommand_from";
+    BAL_LOCAL(bal_buf) words = { 0 };
+    bal_value_kind kind;
+
+    if (script->rc)
+        return;
+    script->rc = bal_value_kind_of(&kind, &words, command->words, script->err);
+    bal_script_put(script,
+                   "complete -c ballast -n '%s %s; and not %s %s' -x -a '%s'\n",
+                   seen, command->name, seen, bal_buf_string(&words),
+                   bal_buf_string(&words));
+    if (!command->arg)
+        return;
+    bal_script_put(script, "complete -c ballast -n '%s %s; and %s %s'", seen,
+                   command->name, seen, bal_buf_string(&words));
+    action(script, command->arg);
+    bal_script_put(script, "\n");
+}
+
 int bal_complete_fish(bal_buf *to, bal_error *err)
 {
     bal_script script = { to, 0, err };
@@ -86,11 +115,10 @@ int bal_complete_fish(bal_buf *to, bal_error *err)
                        command->name);
         help(&script, command->summary);
         options(&script, command->name, bal_own_options(command));
-        if (!command->arg)
-            continue;
-        begin(&script, command->name);
-        action(&script, command->arg);
-        bal_script_put(&script, "\n");
+        if (command->words)
+            worded(&script, command);
+        else if (command->arg)
+            argument(&script, command);
     }
     return script.rc;
 }

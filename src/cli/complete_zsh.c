@@ -90,17 +90,24 @@ static void command_words(bal_script *script, const bal_command *command)
     bal_script_put(script, "'\n");
 }
 
+/* "'*:SPEC:_ballast_refs' ", which is the first for "1". */
+static void argument(bal_script *script, const char *which, const char *value)
+{
+    if (!value)
+        return;
+    bal_script_put(script, "'%s:", which);
+    bal_script_quoted(script, value, ":");
+    bal_script_put(script, ":");
+    action(script, value);
+    bal_script_put(script, "' ");
+}
+
 static void command_case(bal_script *script, const bal_command *command)
 {
     bal_script_put(script, "    %s) _arguments $globals ", command->name);
     options(script, bal_own_options(command));
-    if (command->arg) {
-        bal_script_put(script, "'*:");
-        bal_script_quoted(script, command->arg, ":");
-        bal_script_put(script, ":");
-        action(script, command->arg);
-        bal_script_put(script, "' ");
-    }
+    argument(script, "1", command->words);
+    argument(script, "*", command->arg);
     bal_script_put(script, ";;\n");
 }
 

@@ -44,14 +44,10 @@ enum { JOBS_MAX = 4096 };
 
 int bal_globals_check(const bal_globals *self, bal_error *err)
 {
-    if (self->tenant &&
-        (!bal_name_valid(self->tenant) || strstr(self->tenant, ".."))) {
-        int rc = bal_fail(err, BAL_EINVAL, "'%s' is not a name for a tenant",
-                          self->tenant);
-        return bal_hint(err, rc,
-                        "letters, digits, '.', '_' and '-', at most 64, the "
-                        "first a letter or digit, no '..'");
-    }
+    int rc = self->tenant ? bal_tenant_check(self->tenant, err) : 0;
+    if (rc)
+        return rc;
+
     if (self->jobs.given && (!self->jobs.value || self->jobs.value > JOBS_MAX))
         return bal_fail(err, BAL_EINVAL, "--jobs: 1 to %d, not %llu", JOBS_MAX,
                         (unsigned long long)self->jobs.value);

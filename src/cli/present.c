@@ -116,3 +116,24 @@ void bal_cli_took(bal_cli *cli, double seconds)
 
     (void)n; /* said for information only */
 }
+
+int bal_cli_list(bal_cli *cli, const char *member, char bracket,
+                 bal_walk_fn *walk, bal_error *err)
+{
+    bal_listing self = { .out = &cli->out };
+
+    if (!cli->out.json)
+        return walk(cli, &self, err);
+    bal_doc_open(&self.json, &cli->out, cli->command->name);
+    bal_json_key(&self.json, member);
+    if (bracket == '{')
+        bal_json_object(&self.json);
+    else
+        bal_json_array(&self.json);
+    int rc = walk(cli, &self, err);
+    if (rc)
+        return rc;
+    bal_json_close(&self.json);
+    bal_doc_close(&self.json, &cli->out);
+    return 0;
+}

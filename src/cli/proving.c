@@ -119,6 +119,29 @@ static int show_retained(void *ctx, const char *kind, const bal_id *id,
     return 0;
 }
 
+/* The copies that were there when it was deleted; they are none of the store's
+ * to delete. */
+static int show_copies(bal_out *out, const char *statement, bal_error *err)
+{
+    BAL_OWN(json_t) json = NULL;
+    int rc = statement ? bal_json_parse(&json, statement, strlen(statement),
+                                        "the statement", err)
+                       : 0;
+    const json_t *copies =
+        json_object_get(json_object_get(json, "predicate"), "exports");
+
+    for (size_t i = 0; i < json_array_size(copies); i++) {
+        const json_t *copy = json_array_get(copies, i);
+        const char *path = json_string_value(json_object_get(copy, "path"));
+        if (!path || !json_is_true(json_object_get(copy, "there")))
+            continue;
+        bal_out_text(out, "copy: ");
+        bal_out_safe(out, path);
+        bal_out_text(out, "\n");
+    }
+    return rc;
+}
+
 static void show_findings(const bal_proving *self, const findings *found,
                           const bal_verdict *verdict)
 {
@@ -151,6 +174,8 @@ static int show_text(const bal_proving *self, const findings *found,
     int rc = show_views(out, self->proof, err);
     if (!rc)
         rc = bal_proof_retained(self->proof, show_retained, out, err);
+    if (!rc)
+        rc = show_copies(out, info->statement, err);
     if (rc == BAL_ECORRUPT)
         rc = 0; /* a problem is told of it, or it is not asked about */
     if (!rc)

@@ -2,7 +2,7 @@
 #ifndef CORE_HASH_H
 #define CORE_HASH_H
 
-#include "ballast.h"
+#include "core/buf.h"
 
 /* Big enough for a blake3_hasher, so that callers need not see it. */
 typedef struct bal_hash {
@@ -22,5 +22,19 @@ static inline bool bal_id_equal(const bal_id *a, const bal_id *b)
 int bal_id_compare(const void *a, const void *b);
 /* Sorts ids and leaves each once; gives how many are left. */
 size_t bal_ids_unique(bal_id *ids, size_t count);
+
+/* Ids that were appended to a buffer one behind the other. */
+static inline size_t bal_ids_count(const bal_buf *ids)
+{
+    return ids->len / sizeof(bal_id);
+}
+
+/* Borrowed until the buffer grows; NULL in one that never had any. */
+static inline const bal_id *bal_ids_at(const bal_buf *ids, size_t i)
+{
+    const bal_id *first = (const bal_id *)(const void *)ids->data;
+
+    return first ? first + i : NULL;
+}
 
 #endif

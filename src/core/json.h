@@ -64,6 +64,18 @@ static inline void json_t_free(json_t *value)
 }
 BAL_OWNABLE(json_t)
 
+/* An object with the members of another; NULL: no memory. (What json_copy gives
+ * lacks the members for which there was none.) */
+static inline json_t *bal_json_copy(json_t *object)
+{
+    json_t *copy = json_object();
+
+    if (!copy || !json_object_update(copy, object))
+        return copy;
+    json_decref(copy);
+    return NULL;
+}
+
 /* ---- scanning ---------------------------------------------------------- */
 
 /* A pull scanner over bytes in memory: no allocation but for the decoded

@@ -86,8 +86,41 @@ int bal_key_generate(bal_key **out, bal_error *err)
     return key_of_pair(out, pair, true, err);
 }
 
+/* The y of points of small order and its other spellings, little-endian (RFC
+ * 7748, section 7; libsodium and ed25519-dalek refuse the same): anybody can
+ * make a signature that one of them verifies. The last bit is x's sign. */
+static bool is_weak(const uint8_t bytes[RAW])
+{
+    static const uint8_t weak[][RAW] = {
+        { 0 },
+        { 1 },
+        { 0x26, 0xe8, 0x95, 0x8f, 0xc2, 0xb2, 0x27, 0xb0, 0x45, 0xc3, 0xf4,
+          0x89, 0xf2, 0xef, 0x98, 0xf0, 0xd5, 0xdf, 0xac, 0x05, 0xd3, 0xc6,
+          0x33, 0x39, 0xb1, 0x38, 0x02, 0x88, 0x6d, 0x53, 0xfc, 0x05 },
+        { 0xc7, 0x17, 0x6a, 0x70, 0x3d, 0x4d, 0xd8, 0x4f, 0xba, 0x3c, 0x0b,
+          0x76, 0x0d, 0x10, 0x67, 0x0f, 0x2a, 0x20, 0x53, 0xfa, 0x2c, 0x39,
+          0xcc, 0xc6, 0x4e, 0xc7, 0xfd, 0x77, 0x92, 0xac, 0x03, 0x7a },
+    };
+    uint8_t y[RAW];
+    bool large = true;
+
+    memcpy(y, bytes, RAW);
+    y[RAW - 1] &= 0x7f;
+    for (size_t i = 0; i < sizeof(weak) / sizeof(weak[0]); i++) {
+        if (!memcmp(y, weak[i], RAW))
+            return true;
+    }
+    /* p - 1, p and p + 1, with p = 2^255 - 19. */
+    for (size_t i = 1; i < RAW - 1; i++)
+        large = large && y[i] == 0xff;
+    return large && y[RAW - 1] == 0x7f && y[0] >= 0xec && y[0] <= 0xee;
+}
+
 int bal_key_of_public(bal_key **out, const uint8_t bytes[RAW], bal_error *err)
 {
+    if (is_weak(bytes))
+        return bal_fail(err, BAL_EINVAL,
+                        "a public key that anybody can sign for");
     EVP_PKEY *half =
         EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, bytes, RAW);
 

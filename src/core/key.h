@@ -16,7 +16,8 @@ BAL_OWNABLE(bal_key)
  * neither. what: named in messages. */
 BAL_CHECK int bal_key_parse(bal_key **out, bal_bytes pem, const char *what,
                             bal_error *err);
-/* A public key by its 32 bytes. */
+/* A public key by its 32 bytes. EINVAL: a point of small order, for which
+ * anybody can sign. */
 BAL_CHECK int bal_key_of_public(bal_key **out, const uint8_t bytes[32],
                                 bal_error *err);
 /* The 32 bytes of the public half; false: a shared secret has none. */

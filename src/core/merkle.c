@@ -6,8 +6,6 @@
 
 #include "core/error.h"
 
-enum { LEVELS = 64 };
-
 int bal_merkle_leaf(bal_sha256 *out, bal_bytes data, bal_error *err)
 {
     const bal_bytes parts[] = { { "\0", 1 }, data };
@@ -28,34 +26,51 @@ static int join(bal_sha256 *out, const bal_sha256 *left,
     return bal_sha256_of(out, parts, 3, err);
 }
 
-/* Full subtrees wait on a stack, the largest first, as the ones in the binary
- * number of the leaves seen; the next leaf carries like adding 1 does. */
-int bal_merkle_root(bal_sha256 *out, const bal_sha256 *leaves, size_t count,
-                    bal_error *err)
+/* Full subtrees wait as on a stack; a leaf carries like adding 1 does. */
+int bal_merkle_add(bal_merkle_tree *self, const bal_sha256 *leaf,
+                   bal_error *err)
 {
-    bal_sha256 full[LEVELS];
-    size_t depth = 0;
-    int rc = 0;
+    size_t top = (size_t)__builtin_popcountll(self->size);
+    bal_sha256 node = *leaf;
 
-    if (!count)
-        return bal_sha256_of(out, NULL, 0, err);
-    for (size_t i = 0; i < count; i++) {
-        full[depth++] = leaves[i];
-        for (size_t carry = i; carry & 1; carry >>= 1) {
-            rc =
-                join(&full[depth - 2], &full[depth - 2], &full[depth - 1], err);
-            if (rc)
-                return rc;
-            depth--;
-        }
-    }
-    for (; depth > 1; depth--) {
-        rc = join(&full[depth - 2], &full[depth - 2], &full[depth - 1], err);
+    for (uint64_t carry = self->size; carry & 1; carry >>= 1) {
+        int rc = join(&node, &self->full[--top], &node, err);
         if (rc)
             return rc;
     }
-    *out = full[0];
+    self->full[top] = node;
+    self->size++;
     return 0;
+}
+
+int bal_merkle_tree_root(bal_sha256 *out, const bal_merkle_tree *self,
+                         bal_error *err)
+{
+    size_t top = (size_t)__builtin_popcountll(self->size);
+
+    if (!top)
+        return bal_sha256_of(out, NULL, 0, err);
+    bal_sha256 root = self->full[--top];
+    while (top) {
+        int rc = join(&root, &self->full[--top], &root, err);
+        if (rc)
+            return rc;
+    }
+    *out = root;
+    return 0;
+}
+
+int bal_merkle_root(bal_sha256 *out, const bal_sha256 *leaves, size_t count,
+                    bal_error *err)
+{
+    bal_merkle_tree tree = { .size = 0 };
+
+    for (size_t i = 0; i < count; i++) {
+        int rc = bal_merkle_add(&tree, &leaves[i], err);
+        if (rc)
+            return rc;
+    }
+    return bal_merkle_tree_root(out, &tree, err);
 }
 
 /* The largest power of two below count, which is 2 or more. */

@@ -15,6 +15,19 @@ typedef struct bal_merkle_path {
 
 /* SHA-256(0x00 ‖ data). */
 BAL_CHECK int bal_merkle_leaf(bal_sha256 *out, bal_bytes data, bal_error *err);
+/* A tree that grows leaf by leaf and is never held: its full subtrees, as the
+ * ones in the binary number of its size. Zero has no leaves. */
+typedef struct bal_merkle_tree {
+    bal_sha256 full[64]; /* the largest first */
+    uint64_t size;
+} bal_merkle_tree;
+
+/* O(log n), one hash on average. A failure leaves the tree as it was. */
+BAL_CHECK int bal_merkle_add(bal_merkle_tree *self, const bal_sha256 *leaf,
+                             bal_error *err);
+/* MTH of the leaves so far, in O(log n). */
+BAL_CHECK int bal_merkle_tree_root(bal_sha256 *out, const bal_merkle_tree *self,
+                                   bal_error *err);
 /* MTH of count leaves; of none, SHA-256(""). */
 BAL_CHECK int bal_merkle_root(bal_sha256 *out, const bal_sha256 *leaves,
                               size_t count, bal_error *err);

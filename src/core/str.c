@@ -51,6 +51,18 @@ bool bal_name_valid(const char *text)
     return len <= NAME_MAX_BYTES;
 }
 
+int bal_tenant_check(const char *text, bal_error *err)
+{
+    if (bal_name_valid(text) && !strstr(text, ".."))
+        return 0;
+    int rc = bal_fail(err, BAL_EINVAL, "'%s' is not a name for a tenant", text);
+
+    return bal_hint(err, rc,
+                    "letters, digits, '.', '_' and '-', at most %d, the first "
+                    "a letter or digit, no '..'",
+                    NAME_MAX_BYTES);
+}
+
 bool bal_hex_valid(const char *text, size_t length)
 {
     size_t len = 0;

@@ -9,6 +9,9 @@ char *bal_str_copy(const char *text);
 void bal_str_free(char *text);
 /* True if text is exactly one of [A-Za-z0-9][A-Za-z0-9._-]{0,63}. */
 bool bal_name_valid(const char *text);
+/* EINVAL, with the rule as hint, unless text is a tenant's name: a valid name
+ * that has no "..", for it becomes part of paths. */
+BAL_CHECK int bal_tenant_check(const char *text, bal_error *err);
 /* True if text is `length` lower-case hex digits (any number for 0). */
 bool bal_hex_valid(const char *text, size_t length);
 void bal_hex_write(char *out, const uint8_t *bytes, size_t count);

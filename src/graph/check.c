@@ -114,6 +114,14 @@ static const check checks[] = {
       "SELECT p.tenant, p.attestation, p.position FROM proofs p "
       "WHERE p.position > 0 AND NOT EXISTS "
       "(SELECT 1 FROM proofs q WHERE q.position = p.position - 1)" },
+    { ALWAYS, NULL, "log-gap", "it has not as many entries as were appended",
+      "SELECT NULL, 'log', entries FROM epoch "
+      "WHERE entries <> (SELECT COUNT(*) FROM proofs)" },
+    { ALWAYS, NULL, "missing-trust", "a log that was signed trusts no key",
+      "SELECT NULL, 'settings', COUNT(*) FROM proofs "
+      "WHERE checkpoint IS NOT NULL AND NOT EXISTS "
+      "(SELECT 1 FROM settings WHERE key = 'trusted_keys') "
+      "HAVING COUNT(*) > 0" },
     { ALWAYS, NULL, BAL_FAULT_PENDING, "it has begun and is not done",
       "SELECT j.tenant, j.number, NULL FROM journal j" },
     { ALWAYS, NULL, "wrong-epoch", "there is not one",

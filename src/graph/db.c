@@ -70,6 +70,11 @@ int bal_db_open(bal_db **out, const char *url, const char *root, double wait,
     return ops->open(out, colon + 1, root, wait, flags, err);
 }
 
+const char *bal_db_file(const bal_db *self)
+{
+    return self->ops->file(self);
+}
+
 void bal_db_free(bal_db *self)
 {
     if (self)
@@ -92,9 +97,9 @@ int bal_db_run(bal_db *self, const char *sql, const bal_value *args,
     return self->ops->query(self, &query, err);
 }
 
-int bal_db_scrub(bal_db *self, bal_error *err)
+int bal_db_scrub(bal_db *self, unsigned flags, bal_error *err)
 {
-    return self->ops->scrub(self, err);
+    return self->ops->scrub(self, flags, err);
 }
 
 int bal_tx_begin(bal_tx *self, bal_db *db, unsigned flags, bal_error *err)

@@ -59,13 +59,20 @@ typedef struct bal_db_ops {
     void (*rollback)(bal_db *self);
     /* Leaves nothing of what was deleted in the database's own files. Outside
      * of transactions; EBUSY where a reader or writer stays longer than
-     * `wait`. */
-    int (*scrub)(bal_db *self, bal_error *err);
+     * `wait`, or with NOW, where one is there. */
+    int (*scrub)(bal_db *self, unsigned flags, bal_error *err);
+    /* The path of the file it is in; NULL: none that this machine sees. */
+    const char *(*file)(const bal_db *self);
     void (*free)(bal_db *self);
 } bal_db_ops;
 
 struct bal_db {
     const bal_db_ops *ops;
+};
+
+enum bal_scrub_flags {
+    BAL_SCRUB_NOW = 1, /* do not wait, and do not write before it is sure that
+                          it is of use */
 };
 
 enum bal_tx_flags { BAL_TX_WRITE = 1 };
@@ -82,7 +89,10 @@ BAL_CHECK int bal_db_run(bal_db *self, const char *sql, const bal_value *args,
                          size_t count, uint64_t *changed, bal_error *err);
 
 /* See scrub of bal_db_ops. */
-BAL_CHECK int bal_db_scrub(bal_db *self, bal_error *err);
+BAL_CHECK int bal_db_scrub(bal_db *self, unsigned flags, bal_error *err);
+
+/* See ops. */
+const char *bal_db_file(const bal_db *self);
 
 /* A transaction: rolled back when its scope ends without commit. Holds the
  * connection's lock from begin on; calls inside it by the same thread are

@@ -9,9 +9,8 @@
 
 /* ---- planning ----------------------------------------------------------- */
 
-/* Appends the manifests that are going, as numbers in SQL: there is no telling
- * how many, and the blocks of the first to stay need be looked for no further.
- * Those that are not there are passed over. */
+/* Appends the manifests that are going, as numbers in SQL, a comma before each:
+ * there is no telling how many. Those that are not there are passed over. */
 static int list_gone(bal_graph *self, bal_buf *to, int64_t tenant,
                      const bal_id *gone, size_t count, bal_error *err)
 {
@@ -26,30 +25,32 @@ static int list_gone(bal_graph *self, bal_buf *to, int64_t tenant,
                               "WHERE tenant = $1 AND id = $2",
                               args, 2, &number, &there, err);
         if (!rc && there)
-            rc = bal_buf_format(to, err, "%s(%lld)", to->len ? ", " : "",
-                                (long long)number);
+            rc = bal_buf_format(to, err, ", %lld", (long long)number);
     }
     return rc;
 }
 
-static int doomed_by(bal_graph *self, const bal_buf *numbers,
+/* Not from what the manifests that go are said to use: where those rows are
+ * gone, the blocks would stay for good. */
+static int doomed_by(bal_graph *self, int64_t tenant, const bal_buf *numbers,
                      bal_graph_block_fn *fn, void *ctx, bal_error *err)
 {
+    const bal_value args[] = { bal_int(tenant) };
     BAL_LOCAL(bal_buf) sql = { 0 };
 
     int rc = bal_buf_format(
         &sql, err,
-        "WITH gone (manifest) AS (VALUES %s)\n"
-        "SELECT " BAL_BLOCK_COLUMNS "FROM blocks b\n"
-        "WHERE b.number IN (SELECT u.block FROM gone g\n"
-        "                   JOIN uses u ON u.manifest = g.manifest)\n"
-        "AND NOT EXISTS (SELECT 1 FROM uses u WHERE u.block = b.number\n"
-        "                AND u.manifest NOT IN (SELECT manifest FROM gone))\n"
+        "SELECT " BAL_BLOCK_COLUMNS "FROM blocks b WHERE b.tenant = $1\n"
+        "AND NOT EXISTS (SELECT 1 FROM uses u\n"
+        "                JOIN manifests m ON m.number = u.manifest\n"
+        "                AND m.tenant = $1\n"
+        "                WHERE u.block = b.number\n"
+        "                AND u.manifest NOT IN (-1%s))\n"
         "ORDER BY b.id",
         bal_buf_string(numbers));
     if (rc)
         return rc;
-    return bal_graph_each_block(self, bal_buf_string(&sql), NULL, 0, fn, ctx,
+    return bal_graph_each_block(self, bal_buf_string(&sql), args, 1, fn, ctx,
                                 err);
 }
 
@@ -62,9 +63,7 @@ int bal_graph_doomed(bal_graph *self, int64_t tenant, const bal_id *gone,
     if (!gone)
         return bal_graph_blocks(self, tenant, fn, ctx, err);
     int rc = list_gone(self, &numbers, tenant, gone, count, err);
-    if (rc || !numbers.len)
-        return rc;
-    return doomed_by(self, &numbers, fn, ctx, err);
+    return rc ? rc : doomed_by(self, tenant, &numbers, fn, ctx, err);
 }
 
 typedef struct kept_job {
@@ -227,7 +226,7 @@ static int add_number(void *ctx, const bal_value *columns, size_t count,
     return bal_buf_append(ctx, &columns[0].number, sizeof(int64_t), err);
 }
 
-static int silence(const leaving *self, int64_t move, bal_error *err)
+static int silence(bal_graph *graph, int64_t move, bal_error *err)
 {
     const bal_value args[] = { bal_int(move) };
     const bal_query change = {
@@ -236,25 +235,33 @@ static int silence(const leaving *self, int64_t move, bal_error *err)
         .count = 1,
     };
 
-    return bal_sealed_change(self->graph->db, BAL_SEALED_MOVES, args, &change,
-                             err);
+    return bal_sealed_change(graph->db, BAL_SEALED_MOVES, args, &change, err);
+}
+
+/* The moves that a query gives the numbers of lose their messages. */
+static int silence_all(bal_graph *graph, const char *sql, const bal_value *args,
+                       size_t count, bal_error *err)
+{
+    BAL_LOCAL(bal_buf) numbers = { 0 };
+
+    int rc =
+        bal_db_query(graph->db, sql, args, count, add_number, &numbers, err);
+    for (size_t at = 0; at < numbers.len && !rc; at += sizeof(int64_t)) {
+        int64_t number;
+        memcpy(&number, numbers.data + at, sizeof(number));
+        rc = silence(graph, number, err);
+    }
+    return rc;
 }
 
 static int silence_moves(const leaving *self, bal_error *err)
 {
     const bal_value args[] = { bal_int(self->tenant), bal_id_value(self->id) };
-    BAL_LOCAL(bal_buf) numbers = { 0 };
 
-    int rc = bal_db_query(self->graph->db,
-                          "SELECT number FROM moves WHERE tenant = $1 "
-                          "AND new_id = $2 AND message <> ''",
-                          args, 2, add_number, &numbers, err);
-    for (size_t at = 0; at < numbers.len && !rc; at += sizeof(int64_t)) {
-        int64_t number;
-        memcpy(&number, numbers.data + at, sizeof(number));
-        rc = silence(self, number, err);
-    }
-    return rc;
+    return silence_all(self->graph,
+                       "SELECT number FROM moves WHERE tenant = $1 "
+                       "AND new_id = $2 AND message <> ''",
+                       args, 2, err);
 }
 
 /* What it uses and its inputs go by cascade. */
@@ -326,9 +333,18 @@ int bal_graph_moves_forget(bal_graph *self, int64_t tenant, const char *ref,
     if (there)
         return bal_fail(err, BAL_ECONFLICT, "ref '%s' is at %s", ref,
                         bal_id_short(&at).text);
-    return bal_db_run(self->db,
-                      "DELETE FROM moves WHERE tenant = $1 AND ref = $2", args,
-                      2, NULL, err);
+    rc =
+        bal_db_run(self->db, "DELETE FROM moves WHERE tenant = $1 AND ref = $2",
+                   args, 2, NULL, err);
+    if (rc)
+        return rc;
+    /* A reset notes the spec that it was given. */
+    return silence_all(self,
+                       "SELECT number FROM moves WHERE tenant = $1 "
+                       "AND op = 'reset' AND (message = $2 "
+                       "OR substr(message, 1, length($2) + 1) IN "
+                       "($2 || '~', $2 || '^', $2 || '@'))",
+                       args, 2, err);
 }
 
 /* ---- a tenant ----------------------------------------------------------- */
@@ -373,7 +389,7 @@ int bal_graph_blocks_forget(bal_graph *self, int64_t tenant, const bal_id *ids,
     return bal_tx_commit(&tx, err);
 }
 
-int bal_graph_scrub(bal_graph *self, bal_error *err)
+int bal_graph_scrub(bal_graph *self, unsigned flags, bal_error *err)
 {
-    return bal_db_scrub(self->db, err);
+    return bal_db_scrub(self->db, flags, err);
 }

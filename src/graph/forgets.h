@@ -10,8 +10,8 @@
 
 /* ---- planning (inside a transaction) ------------------------------------ */
 
-/* The blocks that no manifest would use any more if the manifests in gone
- * (NULL: all of the tenant) went; by id. */
+/* The blocks that no manifest of the tenant's would use any more if those in
+ * gone (NULL: all) went, those that none uses now included; by id. */
 BAL_CHECK int bal_graph_doomed(bal_graph *self, int64_t tenant,
                                const bal_id *gone, size_t count,
                                bal_graph_block_fn *fn, void *ctx,
@@ -41,7 +41,8 @@ BAL_CHECK int bal_graph_refs_at(bal_graph *self, int64_t tenant,
 BAL_CHECK int bal_graph_commit_forget(bal_graph *self, int64_t tenant,
                                       const bal_id *commit, bool *manifest_too,
                                       bal_error *err);
-/* Every move of a ref that is no more, and with them its name. ECONFLICT: it is
+/* Every move of a ref that is no more, and with them its name: also where
+ * others were reset to it, of which the message is emptied. ECONFLICT: it is
  * still there. */
 BAL_CHECK int bal_graph_moves_forget(bal_graph *self, int64_t tenant,
                                      const char *ref, bal_error *err);
@@ -65,20 +66,23 @@ BAL_CHECK int bal_graph_blocks_forget(bal_graph *self, int64_t tenant,
 /* ---- the journal -------------------------------------------------------- */
 
 typedef enum bal_journal_state {
-    BAL_JOURNAL_PLANNED, /* rows are gone, bytes may be there */
-    BAL_JOURNAL_REMOVED, /* bytes are gone and were looked for: wants signing */
+    BAL_JOURNAL_PLANNED,  /* rows are gone, bytes may be there */
+    BAL_JOURNAL_REMOVED,  /* bytes and block rows are gone */
+    BAL_JOURNAL_SCRUBBED, /* and what they left in the database: wants
+                             signing */
 } bal_journal_state;
 typedef struct bal_journal_row {
     int64_t number;
     const char *tenant;
     bal_journal_state state;
-    const char *plan; /* JSON of store/forget.h's plan */
+    const char *plan; /* store/forget_finish.h says of what form */
+    bool sealed; /* else something else has written to it: a plan that somebody
+                    changed must not be carried out. The texts are "" then */
 } bal_journal_row;
 BAL_CHECK int bal_graph_journal_put(bal_graph *self, const char *tenant,
                                     const char *plan, int64_t *number,
                                     bal_error *err);
-/* ECORRUPT where a row's seal does not fit: a plan that somebody changed must
- * not be carried out. */
+/* By number. */
 typedef int bal_journal_fn(void *ctx, const bal_journal_row *row,
                            bal_error *err);
 BAL_CHECK int bal_graph_journal(bal_graph *self, bal_journal_fn *fn, void *ctx,
@@ -94,8 +98,8 @@ BAL_CHECK int bal_graph_journal_any(bal_graph *self, bool *any, bal_error *err);
  * gaps within pages or in its log: the file is written anew (VACUUM, for
  * secure_delete does not reach what moving cells leaves in a page), the log
  * copied and truncated. Not inside a transaction. EBUSY: a reader holds the
- * log. A vtable op of bal_db. */
-BAL_CHECK int bal_graph_scrub(bal_graph *self, bal_error *err);
+ * log. flags: bal_scrub_flags. A vtable op of bal_db. */
+BAL_CHECK int bal_graph_scrub(bal_graph *self, unsigned flags, bal_error *err);
 
 /* ---- exports ------------------------------------------------------------ */
 

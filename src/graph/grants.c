@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/hash.h"
 #include "graph/forgets.h"
 #include "graph/inside.h"
 #include "graph/seal.h"
@@ -119,17 +120,14 @@ int bal_graph_revoke(bal_graph *self, int64_t owner, const bal_id *manifest,
     if (rc)
         return rc;
     rc = live_ones(self, &ids, owner, manifest, grantee, err);
-    for (size_t i = 0; i < ids.len / sizeof(bal_id) && !rc; i++) {
-        bal_id id;
-        memcpy(&id, ids.data + i * sizeof(id), sizeof(id));
-        rc = revoke_one(&all, &id, err);
-    }
+    for (size_t i = 0; i < bal_ids_count(&ids) && !rc; i++)
+        rc = revoke_one(&all, bal_ids_at(&ids, i), err);
     if (rc)
         return rc;
     rc = bal_tx_commit(&tx, err);
     if (rc)
         return rc;
-    *revoked = ids.len / sizeof(bal_id);
+    *revoked = bal_ids_count(&ids);
     return 0;
 }
 

@@ -159,6 +159,11 @@ void bal_graph_free(bal_graph *self)
     free(self);
 }
 
+const char *bal_graph_file(const bal_graph *self)
+{
+    return bal_db_file(self->db);
+}
+
 int bal_graph_begin(bal_tx *tx, bal_graph *self, unsigned flags, bal_error *err)
 {
     return bal_tx_begin(tx, self->db, flags, err);

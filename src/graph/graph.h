@@ -18,6 +18,8 @@ BAL_CHECK int bal_graph_open(bal_graph **out, bal_db *db, unsigned flags,
                              bal_error *err);
 void bal_graph_free(bal_graph *self);
 BAL_OWNABLE(bal_graph)
+/* See bal_db_file. */
+const char *bal_graph_file(const bal_graph *self);
 /* A transaction over several calls; see bal_tx. */
 BAL_CHECK int bal_graph_begin(bal_tx *tx, bal_graph *self, unsigned flags,
                               bal_error *err);

@@ -40,24 +40,29 @@ typedef struct journal_job {
     void *ctx;
 } journal_job;
 
+/* The number may be anything where the seal does not fit. */
 static int pass_journal(void *ctx, const bal_value *columns, size_t count,
                         bal_error *err)
 {
     const journal_job *job = ctx;
-    bal_journal_row row = { .number = columns[1].number };
+    int64_t state = columns[3].number;
+    bal_journal_row row = {
+        .number = columns[1].number,
+        .tenant = "",
+        .plan = "",
+        .sealed = bal_seal_fits(BAL_SEALED_JOURNAL, columns, count) &&
+                  state >= 0 && state <= BAL_JOURNAL_SCRUBBED,
+    };
 
-    if (!bal_seal_fits(BAL_SEALED_JOURNAL, columns, count) ||
-        columns[3].number > BAL_JOURNAL_REMOVED)
-        return bal_fail(err, BAL_ECORRUPT,
-                        "the plan of deletion %lld was changed by something "
-                        "else than ballast",
-                        (long long)row.number);
-    row.state = (bal_journal_state)columns[3].number;
-    int rc = bal_column_text(&row.tenant, &columns[2], err);
-    if (rc)
-        return rc;
-    rc = bal_column_text(&row.plan, &columns[4], err);
-    return rc ? rc : job->fn(job->ctx, &row, err);
+    if (row.sealed) {
+        row.state = (bal_journal_state)state;
+        int rc = bal_column_text(&row.tenant, &columns[2], err);
+        if (!rc)
+            rc = bal_column_text(&row.plan, &columns[4], err);
+        if (rc)
+            return rc;
+    }
+    return job->fn(job->ctx, &row, err);
 }
 
 int bal_graph_journal(bal_graph *self, bal_journal_fn *fn, void *ctx,

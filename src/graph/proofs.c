@@ -17,14 +17,27 @@ int bal_graph_log_size(bal_graph *self, uint64_t *size, bal_error *err)
     int64_t number = 0;
     bool there = false;
 
+    /* Counted beside it, so that a log that was cut at its end is told. */
     int rc = bal_graph_number(self,
-                              "SELECT COALESCE(MAX(position), -1) + 1 "
-                              "FROM proofs",
+                              "SELECT entries FROM epoch WHERE entries = "
+                              "(SELECT COUNT(*) FROM proofs)",
                               NULL, 0, &number, &there, err);
     if (rc)
         return rc;
+    if (!there || number < 0)
+        return bal_fail(err, BAL_ECORRUPT, "the log lacks entries");
     *size = (uint64_t)number;
     return 0;
+}
+
+int bal_graph_log_signed(bal_graph *self, bool *any, bal_error *err)
+{
+    int64_t number = 0;
+
+    return bal_graph_number(self,
+                            "SELECT 1 FROM proofs "
+                            "WHERE checkpoint IS NOT NULL LIMIT 1",
+                            NULL, 0, &number, any, err);
 }
 
 typedef struct leaves_job {
@@ -73,6 +86,8 @@ int bal_graph_log_leaves(bal_graph *self, uint64_t size, bal_buf *to,
 
 static int put(bal_graph *self, const bal_proof_row *row, bal_error *err)
 {
+    const bal_value one[] = { bal_int(1) };
+    const bal_query count = { .sql = "UPDATE epoch SET entries = entries + 1" };
     uint64_t size = 0;
     uint64_t made = 0;
 
@@ -96,9 +111,10 @@ static int put(bal_graph *self, const bal_proof_row *row, bal_error *err)
     rc = bal_sealed_put(self->db, BAL_SEALED_PROOFS, columns, &made, err);
     if (rc)
         return rc;
-    return made ? 0
-                : bal_fail(err, BAL_ECONFLICT,
-                           "the log has a proof with this attestation");
+    if (!made)
+        return bal_fail(err, BAL_ECONFLICT,
+                        "the log has a proof with this attestation");
+    return bal_sealed_change(self->db, BAL_SEALED_EPOCH, one, &count, err);
 }
 
 int bal_graph_proof_put(bal_graph *self, const bal_proof_row *row,

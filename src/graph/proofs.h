@@ -19,9 +19,12 @@ typedef struct bal_proof_row {
     int64_t completed_at;
 } bal_proof_row;
 
-/* How many entries the log has; the next index. */
+/* How many entries the log has; the next index. ECORRUPT: fewer are there than
+ * were appended. */
 BAL_CHECK int bal_graph_log_size(bal_graph *self, uint64_t *size,
                                  bal_error *err);
+/* Was any of its heads signed by a pair? */
+BAL_CHECK int bal_graph_log_signed(bal_graph *self, bool *any, bal_error *err);
 /* Append the first `size` leaf hashes, 32 bytes each; ECORRUPT where an index
  * is missing. */
 BAL_CHECK int bal_graph_log_leaves(bal_graph *self, uint64_t size, bal_buf *to,

@@ -118,6 +118,7 @@ const bal_migration bal_migrations[] = {
       "CREATE TABLE epoch (\n"
       "  one INTEGER PRIMARY KEY CHECK (one = 1),\n"
       "  number INTEGER NOT NULL CHECK (number >= 0),\n"
+      "  entries INTEGER NOT NULL DEFAULT 0 CHECK (entries >= 0),\n"
       "  seal BLOB\n"
       ") STRICT" },
     { 2, NULL, "INSERT INTO epoch (one, number) VALUES (1, 0)" },

@@ -103,7 +103,7 @@ static const bal_seal_row rows[] = {
         .tenant = "NULL",
         .what = "'epoch'",
         .keys = 1,
-        .columns = { "one", "number" },
+        .columns = { "one", "number", "entries" },
     },
 };
 

@@ -119,8 +119,10 @@ static int is_whole(void *ctx, const bal_value *columns, size_t count,
  * defragmented keeps copies of cells in its gaps. VACUUM builds every page anew
  * from the rows that are left. It takes as much memory as the database is large
  * (temp_store is MEMORY, for nothing of a tenant is to reach /tmp), and writes
- * it twice: to the log, from there to the file. */
-static int scrub_locked(bal_sqlite *self, bal_error *err)
+ * it twice: to the log, from there to the file. Who does not want to wait
+ * copies the log first: while a reader holds it, each VACUUM would make it
+ * longer by the whole database. */
+static int scrub_locked(bal_sqlite *self, unsigned flags, bal_error *err)
 {
     const bal_query checkpoint = {
         .sql = "PRAGMA wal_checkpoint(TRUNCATE)",
@@ -131,16 +133,24 @@ static int scrub_locked(bal_sqlite *self, bal_error *err)
     if (self->depth)
         return bal_fail(err, BAL_EINVAL,
                         "a database is not scrubbed inside a transaction");
-    int rc = bal_sqlite_run_locked(self, "VACUUM", err);
+    int rc = flags & BAL_SCRUB_NOW
+                 ? bal_sqlite_query_locked(self, &checkpoint, err)
+                 : 0;
+    if (!rc)
+        rc = bal_sqlite_run_locked(self, "VACUUM", err);
     return rc ? rc : bal_sqlite_query_locked(self, &checkpoint, err);
 }
 
-static int sqlite_scrub(bal_db *base, bal_error *err)
+static int sqlite_scrub(bal_db *base, unsigned flags, bal_error *err)
 {
     bal_sqlite *self = (bal_sqlite *)base;
 
     pthread_mutex_lock(&self->lock);
-    int rc = scrub_locked(self, err);
+    double wait = self->wait;
+    if (flags & BAL_SCRUB_NOW)
+        self->wait = 0;
+    int rc = scrub_locked(self, flags, err);
+    self->wait = wait;
     pthread_mutex_unlock(&self->lock);
     return rc;
 }
@@ -160,6 +170,11 @@ static void keep_short_log(bal_sqlite *self)
     if (stat(bal_buf_string(&path), &log) || log.st_size > LONG_LOG)
         return;
     sqlite3_db_config(self->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+}
+
+static const char *sqlite_file(const bal_db *base)
+{
+    return ((const bal_sqlite *)base)->path;
 }
 
 static void sqlite_free(bal_db *base)
@@ -317,5 +332,6 @@ const bal_db_ops bal_db_sqlite = {
     .commit = sqlite_commit,
     .rollback = sqlite_rollback,
     .scrub = sqlite_scrub,
+    .file = sqlite_file,
     .free = sqlite_free,
 };

@@ -178,6 +178,13 @@ struct bal_recipe {
 /* More are refused: memory is counted by it. */
 #define BAL_INPUTS_MAX 4096u
 
+/* What opening a view reaches at most. Deeper than anybody nests views, and no
+ * danger to the stack. */
+#define BAL_VIEW_DEPTH_MAX 32
+/* A view of a view is read through both, so an input counts as often as it is
+ * reached: views that name each other twice would double with each level. */
+#define BAL_VIEW_INPUTS_MAX 4096
+
 BAL_OWNABLE(bal_recipe)
 
 /* "[tenant:]spec[@weight][,name=value]…" taken apart: texts in the arena,

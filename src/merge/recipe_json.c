@@ -42,7 +42,7 @@ static int fill_input(json_t *to, const bal_input *input, bal_error *err)
         rc = put(to, "weight", json_string(weight), err);
     if (rc || !json_object_size(input->parameters))
         return rc;
-    return put(to, "parameters", json_copy(input->parameters), err);
+    return put(to, "parameters", bal_json_copy(input->parameters), err);
 }
 
 static int fill_inputs(json_t *to, const bal_recipe *self, bal_error *err)
@@ -103,7 +103,7 @@ static int fill(json_t *to, const bal_recipe *self, bal_error *err)
     if (!rc)
         rc = put(to, "dtype", dtype_json(self->dtype), err);
     if (!rc)
-        rc = put(to, "parameters", json_copy(self->parameters), err);
+        rc = put(to, "parameters", bal_json_copy(self->parameters), err);
     if (!rc)
         rc = fill_more(to, self, err);
     if (rc)

@@ -131,8 +131,8 @@ static int take_commit(bal_tenant *tenant, const bal_id *commit,
     return rc;
 }
 
-static int note(bal_store *self, const json_t *plan, int64_t *number,
-                bal_error *err)
+static int note(bal_store *self, const json_t *plan, const bal_key *key,
+                int64_t *number, bal_error *err)
 {
     BAL_LOCAL(bal_buf) text = { 0 };
     uint64_t epoch = 0;
@@ -142,12 +142,15 @@ static int note(bal_store *self, const json_t *plan, int64_t *number,
 
     if ((json_int_t)epoch != json_integer_value(json_object_get(plan, "epoch")))
         return bal_fail(err, BAL_ECORRUPT, "the epoch does not count up");
-    rc = bal_pending_write(&text, plan, err);
-    if (rc)
-        return rc;
-    return bal_graph_journal_put(
-        self->graph, json_string_value(json_object_get(plan, "tenant")),
-        bal_buf_string(&text), number, err);
+    rc = bal_pending_write(&text, plan, key, err);
+    if (!rc)
+        rc = bal_graph_journal_put(
+            self->graph, json_string_value(json_object_get(plan, "tenant")),
+            bal_buf_string(&text), number, err);
+    /* While this waits, another key has no say: the first is the store's. */
+    if (!rc && key)
+        rc = bal_trust_add(self, key, err);
+    return rc;
 }
 
 static int begin(bal_pending *out, bal_tenant *tenant,
@@ -167,56 +170,113 @@ static int begin(bal_pending *out, bal_tenant *tenant,
                  ? take_commit(tenant, options->commit, out->plan, err)
                  : bal_graph_tenant_forget(graph, tenant->number, err);
     if (!rc)
-        rc = note(tenant->store, out->plan, &out->number, err);
+        rc = note(tenant->store, out->plan, options->key, &out->number, err);
     return rc ? rc : bal_tx_commit(&tx, err);
 }
 
 /* ---- going on with what is in the journal -------------------------------- */
 
+static const char *key_of(const bal_pending *row)
+{
+    return json_string_value(
+        json_object_get(json_object_get(row->plan, "key"), "id"));
+}
+
 static void wait_for_key(const bal_pending *row)
 {
-    const char *tenant =
-        json_string_value(json_object_get(row->plan, "tenant"));
-    const char *id = json_string_value(
-        json_object_get(json_object_get(row->plan, "key"), "id"));
+    const char *id = key_of(row);
 
     bal_warn("forget",
              "a deletion waits for its signature: tenant '%s', key '%.20s…'; "
              "'ballast proofs --key FILE' signs it",
-             tenant ? tenant : "", id ? id : "");
+             bal_pending_tenant(row), id ? id : "");
 }
 
-static int go_on(bal_store *self, bal_pending *row, const bal_key *offered,
-                 bal_error *err)
+/* A plan that only a secret can tell from a forged one. */
+static int wait_for_secret(const bal_pending *row, bal_error *err)
 {
-    BAL_OWN(bal_key) key = NULL;
-    bool found = false;
-    int rc = bal_pending_erase(self, row, err);
-    if (!rc)
-        rc = bal_pending_key(&key, &found, row, offered, err);
-    if (rc)
-        return rc;
-
-    if (found)
-        return bal_pending_sign(self, row, key, NULL, err);
     wait_for_key(row);
+    if (row->state != BAL_JOURNAL_PLANNED)
+        return 0;
+    return bal_hint(err,
+                    bal_fail(err, BAL_EBUSY,
+                             "a deletion of tenant '%s' waits for its key",
+                             bal_pending_tenant(row)),
+                    "set BALLAST_SIGNING_KEY to '%.30s'", key_of(row));
+}
+
+/* Bytes and block rows are gone: nobody need wait for what is left, but who
+ * deletes. Told once, for a command may try again. */
+static int wait_for_reader(bal_store *self, const bal_error *why)
+{
+    if (!self->told_of_reader)
+        bal_warn("forget", "a deletion waits for its signature: %s", why->text);
+    self->told_of_reader = true;
     return 0;
 }
 
+static int sign(bal_store *self, const bal_pending *row, bool looked,
+                const bal_key *offered, bal_error *err)
+{
+    BAL_OWN(bal_key) key = NULL;
+    bool found = false;
+    int rc = bal_pending_key(&key, &found, row, offered, err);
+
+    if (!rc && !found) {
+        wait_for_key(row);
+        return 0;
+    }
+    if (!rc && !looked)
+        rc = bal_pending_look(self, row, err);
+    return rc ? rc : bal_pending_sign(self, row, key, NULL, err);
+}
+
+static int go_on(bal_store *self, bal_pending *row, const bal_key *offered,
+                 unsigned flags, bal_error *err)
+{
+    bool planned = row->state == BAL_JOURNAL_PLANNED;
+    bal_error why = { 0 };
+    bool waits = false;
+    int rc = bal_pending_believe(self, row, offered, &waits, err);
+    if (!rc && waits)
+        return wait_for_secret(row, err);
+    if (!rc)
+        rc = bal_pending_erase(self, row, err);
+    if (rc)
+        return rc;
+
+    rc = bal_pending_scrub(self, row, flags, &why);
+    if (rc == BAL_EBUSY && (flags & BAL_SCRUB_NOW))
+        return wait_for_reader(self, &why);
+    if (rc && err)
+        *err = why;
+    return rc ? rc : sign(self, row, planned, offered, err);
+}
+
+/* One that cannot be carried out holds up no other. */
 int bal_forget_resume_with(bal_store *self, const bal_key *offered,
-                           bal_error *err)
+                           unsigned flags, bal_error *err)
 {
     BAL_LOCAL(bal_pendings) pendings = { 0 };
-    int rc = bal_pendings_load(&pendings, self->graph, err);
+    bal_error first = { 0 };
+    int rc = bal_pendings_load(&pendings, self->graph, &first);
 
-    for (size_t i = 0; i < pendings.count && !rc; i++)
-        rc = go_on(self, &pendings.rows[i], offered, err);
+    for (size_t i = 0; i < pendings.count && rc != BAL_ENOMEM; i++) {
+        bal_error why = { 0 };
+        int one = go_on(self, &pendings.rows[i], offered, flags, &why);
+        if (!one || (rc && one != BAL_ENOMEM))
+            continue;
+        rc = one;
+        first = why;
+    }
+    if (rc && err)
+        *err = first;
     return bal_within(err, rc, "finishing a deletion");
 }
 
 int bal_forget_resume_locked(bal_store *self, bal_error *err)
 {
-    return bal_forget_resume_with(self, NULL, err);
+    return bal_forget_resume_with(self, NULL, BAL_SCRUB_NOW, err);
 }
 
 int bal_forget_resume(bal_store *self, bal_error *err)
@@ -240,7 +300,8 @@ int bal_forget_unfinished(bal_store *self, bool *unfinished, bal_error *err)
 
     *unfinished = false;
     for (size_t i = 0; i < pendings.count; i++) {
-        if (pendings.rows[i].state == BAL_JOURNAL_PLANNED)
+        const bal_pending *row = &pendings.rows[i];
+        if (!row->plan || row->state == BAL_JOURNAL_PLANNED)
             *unfinished = true;
     }
     return rc;
@@ -253,11 +314,11 @@ static int tell(bal_store *store, bal_pending_fn *fn, void *ctx, bal_error *err)
     int rc = bal_pendings_load(&pendings, store->graph, err);
 
     for (size_t i = 0; i < pendings.count && !rc; i++) {
-        const json_t *plan = pendings.rows[i].plan;
-        const json_t *key = json_object_get(plan, "key");
-        if (fn(ctx, json_string_value(json_object_get(plan, "tenant")),
-               json_string_value(json_object_get(plan, "reason")),
-               json_string_value(json_object_get(key, "id"))))
+        const bal_pending *row = &pendings.rows[i];
+        const json_t *reason = json_object_get(row->plan, "reason");
+        /* Of a row that is no plan, whoever tried to finish it has told. */
+        if (row->plan && fn(ctx, bal_pending_tenant(row),
+                            json_string_value(reason), key_of(row)))
             break;
     }
     return rc;
@@ -275,7 +336,7 @@ int bal_forget_finish(bal_store *store, const bal_key *key, bal_pending_fn *fn,
     if (key) {
         rc = bal_store_lock(&lock, store, BAL_LOCK_EXCLUSIVE, err);
         if (!rc)
-            rc = bal_forget_resume_with(store, key, err);
+            rc = bal_forget_resume_with(store, key, BAL_SCRUB_NOW, err);
     }
     return rc || !fn ? rc : tell(store, fn, ctx, err);
 }
@@ -301,23 +362,22 @@ static int carry_out(bal_sha256 *attestation, bal_tenant *tenant,
                      const bal_forget_options *options, bal_error *err)
 {
     bal_store *store = tenant->store;
-    bal_pending row = { .state = BAL_JOURNAL_PLANNED };
+    BAL_LOCAL(bal_pending) row = { .state = BAL_JOURNAL_PLANNED };
     BAL_OWN(bal_lock) lock = NULL;
     int rc = bal_store_lock(&lock, store, BAL_LOCK_EXCLUSIVE, err);
     if (!rc)
-        rc = bal_forget_resume_with(store, options->key, err);
+        rc = bal_forget_resume_with(store, options->key, 0, err);
     if (!rc)
         rc = bal_store_clear(store, err);
     if (!rc)
         rc = begin(&row, tenant, options, err);
-    if (rc) {
-        json_decref(row.plan);
+    if (rc)
         return rc;
-    }
     rc = bal_pending_erase(store, &row, err);
     if (!rc)
+        rc = bal_pending_scrub(store, &row, 0, err);
+    if (!rc)
         rc = bal_pending_sign(store, &row, options->key, attestation, err);
-    json_decref(row.plan);
     if (!rc)
         return 0;
     return bal_hint(err, rc,

@@ -1,7 +1,8 @@
-/* Which blocks go: those that only the forgotten manifests use, and byte runs
- * of the tenant that no row names, which a killed writer or a lost database may
- * have left. The store's lock is held alone, so nobody is about to name them;
- * in a dry run, those that a writer has announced are not taken for lost. */
+/* Which blocks go: those that no manifest uses but the forgotten ones, and byte
+ * runs of the tenant that no row names, which a killed writer or a lost
+ * database may have left. The store's lock is held alone, so nobody is about to
+ * name them; in a dry run, those that a writer has announced are not taken for
+ * lost. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,152 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base64.h"
 #include "core/error.h"
+#include "core/hash.h"
 #include "core/map.h"
 #include "graph/proofs.h"
 #include "store/statement.h"
 #include "store/view_cache.h"
 
-/* ---- the journal -------------------------------------------------------- */
-
-void bal_pendings_done(bal_pendings *self)
-{
-    for (size_t i = 0; i < self->count; i++)
-        json_decref(self->rows[i].plan);
-    free(self->rows);
-    *self = (bal_pendings){ 0 };
-}
-
-static int grow(bal_pendings *self, bal_error *err)
-{
-    size_t room = self->room ? 2 * self->room : 4;
-    bal_pending *rows = realloc(self->rows, room * sizeof(*rows));
-
-    if (!rows)
-        return bal_fail_memory(err, "the journal");
-    self->rows = rows;
-    self->room = room;
-    return 0;
-}
-
-int bal_pending_write(bal_buf *to, const json_t *plan, bal_error *err)
-{
-    BAL_LOCAL(bal_buf) text = { 0 };
-    BAL_LOCAL(bal_buf) encoded = { 0 };
-    int rc = bal_json_canonical(&text, plan, err);
-    if (!rc)
-        rc = bal_base64_encode(&encoded, text.data, text.len, err);
-    if (rc)
-        return rc;
-
-    BAL_OWN(json_t)
-    kept =
-        json_pack("{s:O,s:O,s:s}", "commits", json_object_get(plan, "commits"),
-                  "manifests", json_object_get(plan, "manifests"), "plan",
-                  bal_buf_string(&encoded));
-    if (!kept)
-        return bal_fail_memory(err, "the journal");
-    return bal_json_canonical(to, kept, err);
-}
-
-static int read_plan(json_t **out, const char *text, bal_error *err)
-{
-    BAL_LOCAL(bal_buf) plan = { 0 };
-    BAL_OWN(json_t) kept = NULL;
-    int rc = bal_json_parse(&kept, text, strlen(text), "the journal", err);
-    if (rc)
-        return rc;
-
-    const json_t *encoded = json_object_get(kept, "plan");
-    if (!json_is_string(encoded))
-        return bal_fail(err, BAL_ECORRUPT, "the journal has no plan");
-    rc = bal_base64_decode(&plan, json_string_value(encoded),
-                           json_string_length(encoded), err);
-    if (rc)
-        return rc;
-    return bal_json_parse(out, bal_buf_string(&plan), plan.len, "the journal",
-                          err);
-}
-
-static int take_row(void *ctx, const bal_journal_row *row, bal_error *err)
-{
-    bal_pendings *self = ctx;
-    int rc = self->count == self->room ? grow(self, err) : 0;
-    if (rc)
-        return rc;
-
-    bal_pending *next = &self->rows[self->count];
-    *next = (bal_pending){ .number = row->number, .state = row->state };
-    rc = read_plan(&next->plan, row->plan, err);
-    if (rc)
-        return rc;
-    self->count++;
-    return 0;
-}
-
-int bal_pendings_load(bal_pendings *out, bal_graph *graph, bal_error *err)
-{
-    bool any = false;
-    int rc = bal_graph_journal_any(graph, &any, err);
-
-    if (rc || !any)
-        return rc;
-    return bal_graph_journal(graph, take_row, out, err);
-}
-
-static const char *tenant_of(const json_t *plan)
-{
-    const char *name = json_string_value(json_object_get(plan, "tenant"));
-
-    return name ? name : "";
-}
-
-static uint64_t epoch_of(const json_t *plan)
-{
-    return (uint64_t)json_integer_value(json_object_get(plan, "epoch"));
-}
-
 /* ---- bytes -------------------------------------------------------------- */
-
-/* The views of an array of "tenant:manifest" leave the cache. */
-static int drop_views(bal_store *self, const json_t *views, bal_error *err)
-{
-    uint64_t bytes = 0;
-    char name[160];
-    bal_id manifest;
-
-    for (size_t i = 0; i < json_array_size(views); i++) {
-        const char *text = json_string_value(json_array_get(views, i));
-        if (!text || strlen(text) >= sizeof(name) || !strchr(text, ':'))
-            return bal_fail(err, BAL_ECORRUPT, "the journal has no plan");
-        snprintf(name, sizeof(name), "%s", text);
-        char *colon = strchr(name, ':');
-        *colon = '\0';
-        int rc = bal_id_parse(&manifest, colon + 1, err);
-        if (!rc)
-            rc = bal_view_cache_forget(self, name, &manifest, &bytes, err);
-        if (rc)
-            return rc;
-    }
-    return 0;
-}
-
-static int drop_caches(bal_store *self, const json_t *plan, bal_error *err)
-{
-    const char *scope = json_string_value(json_object_get(plan, "scope"));
-    const json_t *hidden = json_object_get(plan, "private");
-    uint64_t bytes = 0;
-    int rc = drop_views(self, json_object_get(plan, "cache"), err);
-
-    if (!rc)
-        rc = drop_views(self, json_object_get(hidden, "cache"), err);
-    if (!rc && scope && !strcmp(scope, "tenant"))
-        rc = bal_view_cache_forget(self, tenant_of(plan), NULL, &bytes, err);
-    if (rc)
-        return rc;
-    return bal_view_cache_settle(self, epoch_of(plan), err);
-}
 
 static int still_listed(void *ctx, const bal_id *id, const char *name,
                         uint64_t size, bal_error *err)
@@ -163,39 +25,47 @@ static int still_listed(void *ctx, const bal_id *id, const char *name,
     return bal_fail(err, BAL_EIO, "'%s' was removed and is still listed", name);
 }
 
-/* One listing, however many blocks it was. */
-static int look(bal_store *self, const json_t *plan, const bal_buf *ids,
-                bal_error *err)
+static int add_all(bal_map *to, const bal_buf *ids, bal_error *err)
 {
-    BAL_LOCAL(bal_map) gone = { 0 };
-
-    for (size_t at = 0; at < ids->len; at += sizeof(bal_id)) {
+    for (size_t i = 0; i < bal_ids_count(ids); i++) {
         size_t value = 0;
         bool there;
-        int rc = bal_map_add(&gone, ids->data + at, sizeof(bal_id), &value,
+        int rc = bal_map_add(to, bal_ids_at(ids, i), sizeof(bal_id), &value,
                              &there, err);
         if (rc)
             return rc;
     }
-    return bal_blocks_each(self->blocks, tenant_of(plan), still_listed, &gone,
-                           err);
+    return 0;
 }
 
-static int remove_bytes(bal_store *self, const json_t *plan, bal_buf *ids,
+/* One listing, however many blocks it was. */
+static int look(bal_store *self, const bal_pending *row, const bal_buf *ids,
+                bal_error *err)
+{
+    BAL_LOCAL(bal_map) gone = { 0 };
+    int rc = add_all(&gone, ids, err);
+
+    if (rc)
+        return rc;
+    return bal_blocks_each(self->blocks, bal_pending_tenant(row), still_listed,
+                           &gone, err);
+}
+
+static int remove_bytes(bal_store *self, const bal_pending *row, bal_buf *ids,
                         bal_error *err)
 {
     uint64_t freed = 0;
-    int rc = bal_statement_ids(ids, json_object_get(plan, "blocks"), err);
+    int rc = bal_statement_ids(ids, json_object_get(row->plan, "blocks"), err);
 
     if (!rc && ids->len)
-        rc = bal_blocks_remove(self->blocks, tenant_of(plan),
-                               (const bal_id *)(const void *)ids->data,
-                               ids->len / sizeof(bal_id), &freed, err);
+        rc = bal_blocks_remove(self->blocks, bal_pending_tenant(row),
+                               bal_ids_at(ids, 0), bal_ids_count(ids), &freed,
+                               err);
     if (!rc)
-        rc = drop_caches(self, plan, err);
+        rc = bal_view_cache_wipe(self, err);
     if (!rc)
         rc = bal_store_clear(self, err);
-    return rc ? rc : look(self, plan, ids, err);
+    return rc ? rc : look(self, row, ids, err);
 }
 
 /* Block rows go here, and not with the signature: a proof that waits for its
@@ -208,11 +78,10 @@ static int mark(bal_store *self, bal_pending *row, const bal_buf *ids,
     BAL_LOCAL(bal_tx) tx = { 0 };
     int rc = bal_graph_begin(&tx, graph, BAL_TX_WRITE, err);
     if (!rc)
-        rc = bal_graph_tenant(graph, &tenant, tenant_of(row->plan), 0, err);
+        rc = bal_graph_tenant(graph, &tenant, bal_pending_tenant(row), 0, err);
     if (!rc)
-        rc = bal_graph_blocks_forget(graph, tenant,
-                                     (const bal_id *)(const void *)ids->data,
-                                     ids->len / sizeof(bal_id), err);
+        rc = bal_graph_blocks_forget(graph, tenant, bal_ids_at(ids, 0),
+                                     bal_ids_count(ids), err);
     if (!rc)
         rc = bal_graph_journal_state(graph, row->number, BAL_JOURNAL_REMOVED,
                                      err);
@@ -230,10 +99,71 @@ int bal_pending_erase(bal_store *self, bal_pending *row, bal_error *err)
 
     if (row->state != BAL_JOURNAL_PLANNED)
         return 0;
-    rc = remove_bytes(self, row->plan, &ids, err);
-    if (!rc)
-        rc = bal_graph_scrub(self->graph, err);
+    rc = remove_bytes(self, row, &ids, err);
     return rc ? rc : mark(self, row, &ids, err);
+}
+
+int bal_pending_scrub(bal_store *self, bal_pending *row, unsigned flags,
+                      bal_error *err)
+{
+    if (row->state != BAL_JOURNAL_REMOVED)
+        return 0;
+    int rc = bal_graph_scrub(self->graph, flags, err);
+    if (!rc)
+        rc = bal_graph_journal_state(self->graph, row->number,
+                                     BAL_JOURNAL_SCRUBBED, err);
+    if (!rc)
+        row->state = BAL_JOURNAL_SCRUBBED;
+    return rc;
+}
+
+/* ---- what a row says of itself ------------------------------------------ */
+
+typedef struct second_look {
+    bal_store *store;
+    const bal_pending *row;
+    bal_map gone;
+} second_look;
+
+static void second_look_done(second_look *self)
+{
+    bal_map_done(&self->gone);
+}
+
+static int came_again(void *ctx, const bal_id *id, const char *name,
+                      uint64_t size, bal_error *err)
+{
+    const second_look *self = ctx;
+    bal_presence found = { .row = false };
+
+    (void)size;
+    if (!id || bal_map_find(&self->gone, id, sizeof(*id)) == BAL_NONE)
+        return 0;
+    int rc =
+        bal_graph_presence(self->store->graph, bal_pending_tenant(self->row),
+                           BAL_PRESENCE_BLOCK, id, &found, err);
+    if (rc || (found.there && found.oldest >= bal_pending_epoch(self->row)))
+        return rc;
+    return bal_fail(err, BAL_ECORRUPT,
+                    "row %lld of the journal says that '%s' was removed, and "
+                    "it is there",
+                    (long long)self->row->number, name);
+}
+
+int bal_pending_look(bal_store *self, const bal_pending *row, bal_error *err)
+{
+    BAL_LOCAL(second_look) again = { .store = self, .row = row };
+    BAL_LOCAL(bal_buf) ids = { 0 };
+    /* What killed writers have published since has no row yet. */
+    int rc = bal_store_clear(self, err);
+    if (!rc)
+        rc = bal_statement_ids(&ids, json_object_get(row->plan, "blocks"), err);
+    if (!rc)
+        rc = add_all(&again.gone, &ids, err);
+    if (rc)
+        return rc;
+    return bal_blocks_each(self->blocks, bal_pending_tenant(row), came_again,
+                           &again, err);
 }
 
 /* ---- keys --------------------------------------------------------------- */

@@ -162,10 +162,6 @@ static int view_cache(bal_planning *self, const bal_dependent *view, bool named,
     if (named)
         return bal_plan_add(self, "cache", json_string(name), err);
     self->cache_elsewhere++;
-    json_t *hidden =
-        json_object_get(json_object_get(self->plan, "private"), "cache");
-    if (json_array_append_new(hidden, json_string(name)))
-        return bal_fail_memory(err, "a plan");
     return 0;
 }
 

@@ -11,6 +11,7 @@
 #include "core/key.h"
 #include "core/str.h"
 #include "graph/forgets.h"
+#include "store/statement.h"
 
 enum { SHORT_ID = 12 };
 
@@ -182,9 +183,12 @@ static const char *const lists[] = {
 
 static int begin(bal_planning *self, const char *reason, bal_error *err)
 {
+    BAL_LOCAL(bal_buf) identity = { 0 };
     char at[40];
     uint64_t epoch = 0;
     int rc = bal_graph_epoch(self->graph, &epoch, err);
+    if (!rc)
+        rc = bal_store_identity(&identity, self->tenant->store, err);
     if (rc)
         return rc;
 
@@ -193,7 +197,8 @@ static int begin(bal_planning *self, const char *reason, bal_error *err)
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]) && !rc; i++)
         rc = put(self, lists[i], json_array(), err);
     if (!rc)
-        rc = put(self, "private", json_pack("{s:[]}", "cache"), err);
+        rc = put(self, "private",
+                 json_pack("{s:s}", "store", bal_buf_string(&identity)), err);
     if (!rc)
         rc = put(self, "scope", json_string(self->commit ? "commit" : "tenant"),
                  err);
@@ -265,6 +270,8 @@ int bal_forget_plan(json_t **out, bal_tenant *tenant,
     if (!rc)
         rc =
             options->commit ? plan_commit(&self, err) : plan_tenant(&self, err);
+    if (!rc)
+        rc = bal_plan_facts(&self, err);
     if (!rc)
         rc = bal_plan_names(&self, err);
     if (!rc)

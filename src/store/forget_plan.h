@@ -27,6 +27,9 @@ BAL_CHECK int bal_plan_add(bal_planning *self, const char *member,
                            json_t *value, bal_error *err);
 BAL_CHECK int bal_plan_id(bal_planning *self, const char *member,
                           const bal_id *id, bal_error *err);
+/* Are the rows by which it is planned what the manifests say? Of those that go;
+ * of all of the tenant where a block has no user. ECORRUPT, with a hint. */
+BAL_CHECK int bal_plan_facts(bal_planning *self, bal_error *err);
 /* Refs, grants, exports, and views that will not resolve any more. */
 BAL_CHECK int bal_plan_names(bal_planning *self, bal_error *err);
 BAL_CHECK int bal_plan_views(bal_planning *self, bal_error *err);

@@ -10,7 +10,6 @@
 #include "graph/proofs.h"
 #include "store/forget_finish.h"
 #include "store/statement.h"
-#include "store/trust.h"
 
 /* A proof on its way into the log. */
 typedef struct signing {
@@ -135,26 +134,19 @@ static int put_rows(signing *self, int64_t number, bal_error *err)
     int rc = bal_graph_proof_put(graph, &self->row, err);
     if (!rc)
         rc = put_tombstones(self, err);
-    if (!rc)
-        rc = bal_graph_journal_done(graph, number, err);
-    if (!rc && self->key)
-        rc = bal_trust_add(self->store, self->key, err);
-    return rc;
+    return rc ? rc : bal_graph_journal_done(graph, number, err);
 }
 
 int bal_pending_sign(bal_store *self, const bal_pending *row,
                      const bal_key *key, bal_sha256 *attestation,
                      bal_error *err)
 {
-    const char *tenant =
-        json_string_value(json_object_get(row->plan, "tenant"));
     BAL_LOCAL(signing)
     made = { .store = self,
              .plan = row->plan,
              .key = key,
-             .row = { .tenant = tenant ? tenant : "" } };
-    made.row.epoch =
-        (uint64_t)json_integer_value(json_object_get(row->plan, "epoch"));
+             .row = { .tenant = bal_pending_tenant(row),
+                      .epoch = bal_pending_epoch(row) } };
     BAL_LOCAL(bal_tx) tx = { 0 };
     int rc = bal_graph_begin(&tx, self->graph, BAL_TX_WRITE, err);
     if (!rc)

@@ -300,21 +300,20 @@ static int drop_begun(bal_inventory *self, bal_error *err)
         return rc;
 
     size_t count = bal_ids_unique((bal_id *)(void *)self->begun.data,
-                                  self->begun.len / sizeof(bal_id));
-    for (size_t at = 0; at < self->orphans.len; at += sizeof(bal_id)) {
-        char *from = self->orphans.data + at;
-        bal_id id;
-        memcpy(&id, from, sizeof(id));
+                                  bal_ids_count(&self->begun));
+    bal_id *orphans = (bal_id *)(void *)self->orphans.data;
+    for (size_t i = 0; i < bal_ids_count(&self->orphans); i++) {
+        bal_id id = orphans[i];
         bool known = count && bsearch(&id, self->begun.data, count, sizeof(id),
                                       bal_id_compare);
         if (!known)
             rc = bal_graph_block(graph, number, &id, NULL, &known, err);
         if (rc)
             return rc;
-        memmove(self->orphans.data + kept, from, sizeof(id));
-        kept += known ? 0 : sizeof(id);
+        orphans[kept] = id;
+        kept += !known;
     }
-    self->orphans.len = kept;
+    self->orphans.len = kept * sizeof(bal_id);
     return 0;
 }
 
@@ -327,8 +326,8 @@ static int tell_orphans(bal_inventory *self, bal_error *err)
     const char *detail = asked ? "no row names it; kept while more is wrong"
                                : "no row names it; `fsck --repair` removes it";
     bal_problem problem = { "orphan-block", NULL, detail, false };
-    const bal_id *ids = (const bal_id *)(const void *)self->orphans.data;
-    size_t count = self->orphans.len / sizeof(*ids);
+    const bal_id *ids = bal_ids_at(&self->orphans, 0);
+    size_t count = bal_ids_count(&self->orphans);
     uint64_t freed;
     int rc = 0;
 

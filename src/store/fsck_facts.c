@@ -10,34 +10,9 @@
 #include "store/fsck.h"
 #include "store/manifest.h"
 
-/* Ids one behind the other. */
-typedef struct id_list {
-    bal_buf bytes;
-} id_list;
-
-static void id_list_done(id_list *self)
-{
-    bal_buf_done(&self->bytes);
-}
-
 static int add_id(void *ctx, const bal_id *id, bal_error *err)
 {
-    id_list *self = ctx;
-
-    return bal_buf_append(&self->bytes, id, sizeof(*id), err);
-}
-
-static size_t id_count(const id_list *self)
-{
-    return self->bytes.len / sizeof(bal_id);
-}
-
-static bal_id id_at(const id_list *self, size_t i)
-{
-    bal_id id;
-
-    memcpy(&id, self->bytes.data + i * sizeof(id), sizeof(id));
-    return id;
+    return bal_buf_append(ctx, id, sizeof(*id), err);
 }
 
 /* Tell a problem of one object. */
@@ -107,7 +82,7 @@ static int check_leaf(const facts *all, const bal_id *id, const char *kind,
 {
     bal_fsck_run *self = all->run;
     BAL_LOCAL(bal_leaf) leaf = { 0 };
-    BAL_LOCAL(id_list) uses = { { 0 } };
+    BAL_LOCAL(bal_buf) uses = { 0 };
     bal_error why;
 
     int rc = bal_leaf_read(&leaf, text, &why);
@@ -125,8 +100,8 @@ static int check_leaf(const facts *all, const bal_id *id, const char *kind,
     if (rc)
         return rc;
     size_t count = bal_ids_unique(leaf.ids, leaf.id_count);
-    if (count == id_count(&uses) &&
-        (!count || !memcmp(leaf.ids, uses.bytes.data, uses.bytes.len)))
+    if (count == bal_ids_count(&uses) &&
+        (!count || !memcmp(leaf.ids, uses.data, uses.len)))
         return 0;
     return tell(self, "wrong-uses", id,
                 "the blocks it names are not those that are kept for it", err);
@@ -157,7 +132,7 @@ int bal_fsck_facts(bal_fsck_run *self, const bal_inventory *rows,
                    bal_error *err)
 {
     const facts all = { self, rows };
-    BAL_LOCAL(id_list) manifests = { { 0 } };
+    BAL_LOCAL(bal_buf) manifests = { 0 };
     bal_graph *graph = self->store->graph;
     int64_t tenant = self->tenant->number;
     int rc = 0;
@@ -170,9 +145,8 @@ int bal_fsck_facts(bal_fsck_run *self, const bal_inventory *rows,
         return rc;
     rc = bal_graph_manifests(graph, tenant, add_id, &manifests, err);
     rc = bal_fsck_unreadable(self, rc, err);
-    for (size_t i = 0; i < id_count(&manifests) && !rc; i++) {
-        bal_id id = id_at(&manifests, i);
-        rc = check_manifest(&all, &id, err);
+    for (size_t i = 0; i < bal_ids_count(&manifests) && !rc; i++) {
+        rc = check_manifest(&all, bal_ids_at(&manifests, i), err);
         rc = bal_fsck_unreadable(self, rc, err);
     }
     return rc;

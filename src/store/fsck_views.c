@@ -12,9 +12,6 @@
 #include "store/fsck.h"
 #include "store/manifest.h"
 
-/* As store/view.c has them: what reaches further is not opened either. */
-enum { DEPTH_MAX = 32, INPUTS_MAX = 4096 };
-
 /* What one input of a view has come to. */
 typedef struct loss {
     bool lost;
@@ -158,9 +155,11 @@ static int check_commit(const view_walk *self, const reader *owner,
 
 /* What stands behind an input that is a view itself. A manifest that cannot be
  * read is told with its own tenant. */
-static int check_behind(view_walk *self, const reader *owner,
-                        const bal_input *input, loss *out, bal_error *err)
+static int check_behind(view_walk *self, const reader *viewer,
+                        const reader *owner, const bal_input *input, loss *out,
+                        bal_error *err)
 {
+    bool own = !strcmp(viewer->name, owner->name);
     BAL_LOCAL(bal_buf) kind = { 0 };
     BAL_LOCAL(bal_buf) body = { 0 };
     loss behind = { 0 };
@@ -176,7 +175,9 @@ static int check_behind(view_walk *self, const reader *owner,
     rc = walk_view(self, owner, text, &behind, err);
     if (rc || !behind.lost)
         return rc;
-    snprintf(why, sizeof(why), "is broken: %.100s", behind.why);
+    /* What another tenant's views stand on is for that tenant to know. */
+    snprintf(why, sizeof(why), "is broken%s%.100s", own ? ": " : "",
+             own ? behind.why : "");
     lose(out, input, why, behind.expected);
     return 0;
 }
@@ -186,7 +187,8 @@ static int check_input(view_walk *self, const reader *viewer,
 {
     reader owner;
 
-    if (++self->inputs > INPUTS_MAX)
+    /* What reaches further is not opened either. */
+    if (++self->inputs > BAL_VIEW_INPUTS_MAX)
         return 0;
     int rc = check_grant(self, viewer, input, out, err);
     if (rc || out->lost)
@@ -196,7 +198,7 @@ static int check_input(view_walk *self, const reader *viewer,
         rc = check_commit(self, &owner, input, out, err);
     if (rc || out->lost)
         return rc;
-    return check_behind(self, &owner, input, out, err);
+    return check_behind(self, viewer, &owner, input, out, err);
 }
 
 /* ---- a view ------------------------------------------------------------- */
@@ -215,7 +217,9 @@ static int walk_view(view_walk *self, const reader *viewer, bal_bytes text,
 {
     BAL_OWN(bal_recipe) recipe = NULL;
     bal_error why = { 0 };
-    int rc = self->depth == DEPTH_MAX ? 0 : read_recipe(&recipe, text, &why);
+    int rc = self->depth == BAL_VIEW_DEPTH_MAX
+                 ? 0
+                 : read_recipe(&recipe, text, &why);
     if (rc == BAL_ENOMEM)
         return bal_fail_memory(err, "manifest");
     if (rc || !recipe)

@@ -33,16 +33,6 @@ static void sweep_done(sweep *self)
     bal_buf_done(&self->stale);
 }
 
-static const bal_id *ids_of(const bal_buf *ids)
-{
-    return (const bal_id *)(const void *)ids->data;
-}
-
-static size_t count_of(const bal_buf *ids)
-{
-    return ids->len / sizeof(bal_id);
-}
-
 /* ---- rows --------------------------------------------------------------- */
 
 static int note_unused(void *ctx, const bal_block_row *row, bal_error *err)
@@ -71,13 +61,14 @@ static int forget_unused(sweep *self, bal_error *err)
 
     rc = bal_graph_unused(graph, tenant, note_unused, self, err);
     if (!rc)
-        rc = bal_graph_blocks_forget(graph, tenant, ids_of(&self->unused),
-                                     count_of(&self->unused), err);
+        rc =
+            bal_graph_blocks_forget(graph, tenant, bal_ids_at(&self->unused, 0),
+                                    bal_ids_count(&self->unused), err);
     /* Noted as what a killed writer leaves, so that the next one goes on with
      * it. */
     if (!rc)
-        rc = bal_graph_intend(graph, tenant, "gc", ids_of(&self->unused),
-                              count_of(&self->unused), err);
+        rc = bal_graph_intend(graph, tenant, "gc", bal_ids_at(&self->unused, 0),
+                              bal_ids_count(&self->unused), err);
     return rc ? rc : bal_tx_commit(&tx, err);
 }
 
@@ -98,8 +89,9 @@ static int note_orphan(void *ctx, const bal_id *id, const char *name,
     (void)name;
     if (!id)
         return 0; /* not ours to take */
-    if (self->known.len && bsearch(id, self->known.data, count_of(&self->known),
-                                   sizeof(*id), bal_id_compare))
+    if (self->known.len &&
+        bsearch(id, self->known.data, bal_ids_count(&self->known), sizeof(*id),
+                bal_id_compare))
         return 0;
     self->report->blocks++;
     if (!(self->flags & BAL_GC_DRY_RUN))
@@ -122,15 +114,16 @@ static int take_orphans(sweep *self, bal_error *err)
     if (rc)
         return rc;
     /* A damaged index may give them in another order. */
-    qsort(self->known.data, count_of(&self->known), sizeof(bal_id),
-          bal_id_compare);
+    if (self->known.len)
+        qsort(self->known.data, bal_ids_count(&self->known), sizeof(bal_id),
+              bal_id_compare);
     rc = bal_blocks_each(self->store->blocks, tenant->name, note_orphan, self,
                          err);
     if (rc)
         return rc;
     rc = bal_blocks_remove(self->store->blocks, tenant->name,
-                           ids_of(&self->orphans), count_of(&self->orphans),
-                           &freed, err);
+                           bal_ids_at(&self->orphans, 0),
+                           bal_ids_count(&self->orphans), &freed, err);
     self->report->bytes_freed += freed;
     return rc;
 }

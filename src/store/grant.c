@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/room.h"
+#include "core/str.h"
 #include "graph/grants.h"
 #include "store/store.h"
 #include "store/view_cache.h"
@@ -17,7 +18,7 @@
 static int check_grantee(const bal_tenant *tenant, const char *grantee,
                          bal_error *err)
 {
-    int rc = bal_setting_check(BAL_SETTING_TENANT, grantee, err);
+    int rc = bal_tenant_check(grantee, err);
     if (rc)
         return rc;
 
@@ -73,26 +74,44 @@ int bal_grant(bal_tenant *tenant, const bal_id *commit, const char *grantee,
     return 0;
 }
 
-typedef struct each_ctx {
-    bal_grant_fn *fn;
-    void *ctx;
-} each_ctx;
+/* Kept until the query is over: fn may take its time. */
+typedef struct kept_grants {
+    bal_buf rows; /* bal_grant_info */
+    bal_arena names;
+} kept_grants;
 
-static int each_one(void *ctx, const bal_grant_info *grant, bal_error *err)
+static void kept_grants_done(kept_grants *self)
 {
-    each_ctx *each = ctx;
+    bal_buf_done(&self->rows);
+    bal_arena_done(&self->names);
+}
 
-    (void)err;
-    return each->fn(each->ctx, grant) ? BAL_ROW_STOP : 0;
+static int keep_grant(void *ctx, const bal_grant_info *grant, bal_error *err)
+{
+    kept_grants *all = ctx;
+    bal_grant_info row = *grant;
+
+    row.owner = bal_arena_copy(&all->names, row.owner, strlen(row.owner));
+    row.grantee = bal_arena_copy(&all->names, row.grantee, strlen(row.grantee));
+    if (!row.owner || !row.grantee)
+        return bal_fail_memory(err, "grants");
+    return bal_buf_append(&all->rows, &row, sizeof(row), err);
 }
 
 int bal_grant_each(bal_tenant *tenant, bal_grant_fn *fn, void *ctx,
                    bal_error *err)
 {
-    each_ctx each = { fn, ctx };
+    BAL_LOCAL(kept_grants) all = { { 0 } };
+    bal_grant_info row;
+    int rc = bal_graph_grants(tenant->store->graph, tenant->name, keep_grant,
+                              &all, err);
 
-    return bal_graph_grants(tenant->store->graph, tenant->name, each_one, &each,
-                            err);
+    for (size_t at = 0; at < all.rows.len && !rc; at += sizeof(row)) {
+        memcpy(&row, all.rows.data + at, sizeof(row));
+        if (fn(ctx, &row))
+            break;
+    }
+    return rc;
 }
 
 /* ---- revoking ----------------------------------------------------------- */

@@ -12,15 +12,18 @@
 #include "store/fsck.h"
 #include "store/manifest.h"
 
-/* Why a block was not healed; the last that was found is told. */
+/* What is against healing a block; of several, the last that was found is
+ * told. */
 typedef enum why_not {
-    NOT_ASKED, /* by any leaf; of a job: nothing is against it */
+    NOTHING,   /* a job is tried, or has healed its block */
+    NOT_ASKED, /* no leaf has the block: there is no job */
     NOT_WHOLE,
     NOT_THERE,
     NOT_SAME,
 } why_not;
 
 static const char *const reasons[] = {
+    [NOTHING] = NULL,
     [NOT_ASKED] = "no manifest says what it is made of",
     [NOT_WHOLE] = "it is part of a difference, which no folder holds: only "
                   "whole tensors and files are healed",
@@ -42,7 +45,6 @@ typedef struct heal_job {
     uint64_t size;
     unsigned width;
     why_not why;
-    bool put_now;
     bal_put put;
 } heal_job;
 
@@ -213,7 +215,7 @@ static int heal_one(size_t i, void *ctx, bal_error *err)
     heal_job *job = &self->jobs[i];
     bal_id id;
 
-    if (job->why)
+    if (job->why != NOTHING)
         return 0;
     uint8_t *data = bal_pool_scratch(self->inventory->run->store->work, 0,
                                      (size_t)job->size + 1);
@@ -223,10 +225,10 @@ static int heal_one(size_t i, void *ctx, bal_error *err)
     if (rc)
         return rc;
     bal_hash_of(&id, data, (size_t)job->size);
-    job->why = NOT_SAME;
-    if (!bal_id_equal(&id, &job->block->row.id))
+    if (!bal_id_equal(&id, &job->block->row.id)) {
+        job->why = NOT_SAME;
         return 0;
-    job->put_now = true;
+    }
     return bal_batch_put(&self->batch, &id,
                          (bal_bytes){ data, (size_t)job->size }, job->width,
                          &job->put, err);
@@ -259,7 +261,7 @@ static void conclude(healing *self)
     for (size_t i = 0; i < self->job_count; i++) {
         const heal_job *job = &self->jobs[i];
         bal_fsck_block *block = job->block;
-        if (job->put_now) {
+        if (job->why == NOTHING) {
             block->good = (bal_block_row){ .id = block->row.id,
                                            .size = job->size,
                                            .stored = job->put.stored,
@@ -308,11 +310,8 @@ static int heal_leaves(healing *self, bal_error *err)
     int rc = bal_graph_manifests(tenant->store->graph, tenant->number, add_id,
                                  &manifests, err);
 
-    for (size_t at = 0; at < manifests.len && !rc; at += sizeof(bal_id)) {
-        bal_id id;
-        memcpy(&id, manifests.data + at, sizeof(id));
-        rc = heal_leaf(self, &id, err);
-    }
+    for (size_t i = 0; i < bal_ids_count(&manifests) && !rc; i++)
+        rc = heal_leaf(self, bal_ids_at(&manifests, i), err);
     return rc;
 }
 

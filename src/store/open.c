@@ -57,6 +57,21 @@ static int locator_write(const char *path, const char *db, bal_error *err)
     return bal_file_replace(path, text.data, text.len, err);
 }
 
+/* The lock is beside the database: several roots may have the same one. */
+static int place_lock(bal_store *self, bal_error *err)
+{
+    const char *file = self->graph ? bal_graph_file(self->graph) : NULL;
+    char *dir = bal_str_copy(file ? file : self->root);
+    char *slash = dir && file ? strrchr(dir, '/') : NULL;
+
+    if (slash)
+        slash[slash == dir] = '\0';
+    bal_str_free(self->lock);
+    self->lock = dir ? bal_path_join(dir, "lock") : NULL;
+    bal_str_free(dir);
+    return self->lock ? 0 : bal_fail_memory(err, self->root);
+}
+
 static int connect(bal_store *self, const char *db, unsigned flags,
                    bal_error *err)
 {
@@ -64,7 +79,8 @@ static int connect(bal_store *self, const char *db, unsigned flags,
     int rc = bal_db_open(&base, db, self->root, self->wait, flags, err);
     if (rc)
         return rc;
-    return bal_graph_open(&self->graph, BAL_TAKE(base), flags, err);
+    rc = bal_graph_open(&self->graph, BAL_TAKE(base), flags, err);
+    return rc ? rc : place_lock(self, err);
 }
 
 static int open_blocks(bal_store *self, bal_error *err)
@@ -94,6 +110,9 @@ static int make(bal_store *self, const bal_store_options *options,
 
     /* While it is held, nobody takes our temporaries for a dead one's. */
     BAL_OWN(bal_lock) lock = NULL;
+    rc = place_lock(self, err);
+    if (rc)
+        return rc;
     rc = bal_store_lock(&lock, self, BAL_LOCK_SHARED, err);
     if (rc)
         return rc;
@@ -124,6 +143,19 @@ static int find(bal_store *self, const char *locator, bal_error *err)
     return bal_within(err, rc, "store '%s'", self->root);
 }
 
+/* A fresh root, of a store whose database is named: nothing is written into it
+ * before something is to be written into the store. */
+static int visit(bal_store *self, const char *db, bal_error *err)
+{
+    bal_error why;
+    int rc = connect(self, db, 0, &why);
+
+    if (!rc)
+        return 0;
+    return rc == BAL_ENOTFOUND ? absent(self->root, err)
+                               : bal_fail(err, rc, "%s", why.text);
+}
+
 /* The graph, of a store that is there or is made now. */
 static int find_or_make(bal_store *self, const bal_store_options *options,
                         bal_error *err)
@@ -138,6 +170,8 @@ static int find_or_make(bal_store *self, const bal_store_options *options,
         rc = find(self, locator, err);
     else if (create)
         rc = make(self, options, locator, err);
+    else if (options->db)
+        rc = visit(self, options->db, err);
     else
         rc = absent(self->root, err);
     bal_str_free(locator);
@@ -194,6 +228,7 @@ void bal_store_free(bal_store *self)
     bal_graph_free(self->graph);
     for (size_t i = 0; i < BAL_SETTINGS; i++)
         bal_str_free(self->settings[i]);
+    bal_str_free(self->lock);
     bal_str_free(self->root);
     free(self);
 }

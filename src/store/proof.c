@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "store/named_id.h"
 #include "store/statement.h"
 
 #define FILE_MAX ((size_t)256 << 20)
@@ -128,7 +129,7 @@ static int make(bal_proof **out, bal_bytes envelope, bal_error *err)
 int bal_proof_of_plan(bal_proof **out, json_t *plan, bal_error *err)
 {
     BAL_OWN(bal_proof) self = calloc(1, sizeof(*self));
-    BAL_OWN(json_t) shown = json_copy(plan);
+    BAL_OWN(json_t) shown = bal_json_copy(plan);
     if (!self || !shown)
         return bal_fail_memory(err, "a plan");
 
@@ -214,29 +215,30 @@ int bal_proof_open(bal_proof **out, bal_store *store, const char *attestation,
     return 0;
 }
 
-typedef struct each_ctx {
-    bal_proof_fn *fn;
-    void *ctx;
-} each_ctx;
-
-static int each_row(void *ctx, const bal_proof_row *row, bal_error *err)
+/* Which there are first, then one at a time: fn may take its time, and all at
+ * once may be much. */
+static int keep_attestation(void *ctx, const bal_proof_row *row, bal_error *err)
 {
-    each_ctx *each = ctx;
-    BAL_OWN(bal_proof) proof = NULL;
-    int rc = of_row(&proof, row, err);
-
-    if (rc)
-        return rc;
-    return each->fn(each->ctx, proof) ? BAL_ROW_STOP : 0;
+    return bal_buf_append(ctx, &row->attestation, sizeof(row->attestation),
+                          err);
 }
 
 int bal_proof_each(bal_store *store, bal_tenant *tenant, bal_proof_fn *fn,
                    void *ctx, bal_error *err)
 {
-    each_ctx each = { fn, ctx };
+    BAL_LOCAL(bal_buf) all = { 0 };
+    bal_sha256 attestation;
+    int rc = bal_graph_proofs(store->graph, tenant ? tenant->name : NULL,
+                              keep_attestation, &all, err);
 
-    return bal_graph_proofs(store->graph, tenant ? tenant->name : NULL,
-                            each_row, &each, err);
+    for (size_t at = 0; at < all.len && !rc; at += sizeof(attestation)) {
+        BAL_OWN(bal_proof) proof = NULL;
+        memcpy(&attestation, all.data + at, sizeof(attestation));
+        rc = bal_graph_proof(store->graph, &attestation, take_row, &proof, err);
+        if (!rc && fn(ctx, proof))
+            break;
+    }
+    return rc;
 }
 
 /* ---- from a file -------------------------------------------------------- */
@@ -373,16 +375,12 @@ int bal_proof_views(const bal_proof *self, bal_view_fn *fn, void *ctx,
         json_object_get(bal_proof_predicate(self), "broken_views");
 
     for (size_t i = 0; i < json_array_size(views); i++) {
-        const char *text = json_string_value(json_array_get(views, i));
-        const char *colon = text ? strchr(text, ':') : NULL;
-        char tenant[65];
-        bal_id id;
-        if (!colon || colon - text >= (ptrdiff_t)sizeof(tenant) ||
-            bal_id_parse(&id, colon + 1, NULL))
-            return bal_fail(err, BAL_ECORRUPT,
-                            "the proof lists views that are none");
-        snprintf(tenant, sizeof(tenant), "%.*s", (int)(colon - text), text);
-        if (fn(ctx, tenant, &id))
+        bal_named_id view;
+        int rc = bal_named_id_parse(
+            &view, json_string_value(json_array_get(views, i)), err);
+        if (rc)
+            return bal_within(err, rc, "the proof's broken views");
+        if (fn(ctx, view.tenant, &view.id))
             return 0;
     }
     return 0;

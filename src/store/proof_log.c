@@ -11,62 +11,7 @@
 #include "store/statement.h"
 #include "store/trust.h"
 
-/* ---- the tree ----------------------------------------------------------- */
-
-/* SHA-256(0x01 ‖ left ‖ right), RFC 6962, 2.1. */
-static int join(bal_sha256 *out, const bal_sha256 *left,
-                const bal_sha256 *right, bal_error *err)
-{
-    static const uint8_t mark = 1;
-    const bal_bytes parts[] = {
-        { &mark, 1 },
-        { left->bytes, sizeof(left->bytes) },
-        { right->bytes, sizeof(right->bytes) },
-    };
-
-    return bal_sha256_of(out, parts, 3, err);
-}
-
-static size_t count_bits(uint64_t value)
-{
-    return (size_t)__builtin_popcountll(value);
-}
-
-/* As in binary addition: two trees of one size become one. */
-int bal_tree_add(bal_tree *self, const bal_sha256 *leaf, bal_error *err)
-{
-    size_t top = count_bits(self->size);
-    bal_sha256 node = *leaf;
-
-    for (uint64_t bits = self->size; bits & 1; bits >>= 1) {
-        bal_sha256 joined;
-        int rc = join(&joined, &self->nodes[--top], &node, err);
-        if (rc)
-            return rc;
-        node = joined;
-    }
-    self->nodes[top] = node;
-    self->size++;
-    return 0;
-}
-
-int bal_tree_root(bal_sha256 *out, const bal_tree *self, bal_error *err)
-{
-    size_t top = count_bits(self->size);
-
-    if (!top)
-        return bal_merkle_root(out, NULL, 0, err);
-    bal_sha256 root = self->nodes[--top];
-    while (top) {
-        bal_sha256 joined;
-        int rc = join(&joined, &self->nodes[--top], &root, err);
-        if (rc)
-            return rc;
-        root = joined;
-    }
-    *out = root;
-    return 0;
-}
+/* ---- the log as it is ---------------------------------------------------- */
 
 int bal_log_state_load(bal_log_state *out, bal_store *store, bal_error *err)
 {
@@ -256,14 +201,18 @@ static int gather(bundling *self, bal_store *store, const bal_proof *proof,
 {
     uint64_t index = proof->row.index;
     int rc = bal_log_state_load(&self->log, store, err);
-    if (!rc)
+    if (!rc && proof->row.checkpoint)
+        rc = take_head(&self->head, &proof->row, err);
+    else if (!rc)
         rc = bal_graph_proofs(store->graph, NULL, take_head, &self->head, err);
     if (!rc)
         rc = bal_trust_each(store, find_signer, &self->signer, err);
     if (rc)
         return rc;
 
-    /* Under the last head that covers it; if none does, in the log as it is. */
+    /* Under its own head, for whoever believes its key may know no other. One
+     * that was not signed by a pair has none: under the last that covers it, or
+     * in the log as it is. */
     if (self->head.size <= index)
         self->head.size = 0;
     self->size = self->head.size ? self->head.size : self->log.size;

@@ -1,20 +1,9 @@
-/* The store's log as a Merkle tree, and its heads. */
+/* The store's log, and its heads. */
 #ifndef STORE_PROOF_LOG_H
 #define STORE_PROOF_LOG_H
 
 #include "core/key.h"
 #include "store/proof.h"
-
-/* Roots of a tree that grows leaf by leaf, in one pass. */
-typedef struct bal_tree {
-    bal_sha256 nodes[64]; /* of full subtrees, the largest first */
-    uint64_t size;
-} bal_tree;
-
-BAL_CHECK int bal_tree_add(bal_tree *self, const bal_sha256 *leaf,
-                           bal_error *err);
-BAL_CHECK int bal_tree_root(bal_sha256 *out, const bal_tree *self,
-                            bal_error *err);
 
 /* A log as it is now. */
 typedef struct bal_log_state {

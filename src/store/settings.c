@@ -77,13 +77,6 @@ static int check_jobs(const char *value, bal_error *err)
     return 0;
 }
 
-static int check_tenant(const char *value, bal_error *err)
-{
-    if (bal_name_valid(value) && !strstr(value, ".."))
-        return 0;
-    return bal_fail(err, BAL_EINVAL, "'%s' is not a tenant name", value);
-}
-
 static int check_cache(const char *value, bal_error *err)
 {
     uint64_t size;
@@ -105,7 +98,7 @@ static const setting_row rows[BAL_SETTINGS] = {
     [BAL_SETTING_DB] = { "db", true, check_any },
     [BAL_SETTING_DEFAULT_JOBS] = { "default_jobs", false, check_jobs },
     [BAL_SETTING_FORMAT] = { "format", true, check_any },
-    [BAL_SETTING_TENANT] = { "tenant", false, check_tenant },
+    [BAL_SETTING_TENANT] = { "tenant", false, bal_tenant_check },
     [BAL_SETTING_VIEW_CACHE] = { "view_cache", false, check_cache, "4G" },
 };
 
@@ -161,7 +154,8 @@ static int apply(bal_store *self, bal_error *err)
     uint64_t version = 0;
 
     if (!format || bal_parse_u64(&version, format, NULL) || !size ||
-        !compression)
+        !compression || !self->settings[BAL_SETTING_BACKEND] ||
+        !self->settings[BAL_SETTING_DB])
         return bal_fail(err, BAL_ECORRUPT, "store '%s' lacks settings",
                         self->root);
     if (version != BAL_STORE_FORMAT)

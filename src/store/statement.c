@@ -17,6 +17,8 @@ static const char *const not_covered[] = {
     "backups and snapshots of the disk, the database or the backend",
     "replicas of the database or the backend",
     "running servers and processes that have it in memory",
+    "view caches of other roots on the same database: each is emptied when it "
+    "is opened next",
     "exported copies, the ones named here included",
     "what storage media keep of overwritten and unlinked data",
 };
@@ -103,13 +105,15 @@ int bal_statement_subject(json_t **out, const json_t *predicate, bal_error *err)
 
 /* ---- writing ------------------------------------------------------------ */
 
-static json_t *sentences(void)
+static int put_sentences(json_t *predicate, bal_error *err)
 {
-    json_t *array = json_array();
+    BAL_OWN(json_t) array = json_array();
 
-    for (size_t i = 0; i < sizeof(not_covered) / sizeof(not_covered[0]); i++)
-        json_array_append_new(array, json_string(not_covered[i]));
-    return array;
+    for (size_t i = 0; i < sizeof(not_covered) / sizeof(not_covered[0]); i++) {
+        if (json_array_append_new(array, json_string(not_covered[i])))
+            return bal_fail_memory(err, "a statement");
+    }
+    return put(predicate, "not_covered", json_incref(array), err);
 }
 
 static int complete(json_t *predicate, const bal_statement_facts *facts,
@@ -140,14 +144,14 @@ static int complete(json_t *predicate, const bal_statement_facts *facts,
                            "index", (json_int_t)facts->index),
                  err);
     if (!rc)
-        rc = put(predicate, "not_covered", sentences(), err);
+        rc = put_sentences(predicate, err);
     return rc;
 }
 
 int bal_statement_write(bal_buf *to, json_t *plan,
                         const bal_statement_facts *facts, bal_error *err)
 {
-    BAL_OWN(json_t) predicate = json_copy(plan);
+    BAL_OWN(json_t) predicate = bal_json_copy(plan);
     BAL_OWN(json_t) statement = json_object();
     json_t *subject = NULL;
 

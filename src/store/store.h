@@ -25,6 +25,7 @@ typedef enum bal_setting {
 
 struct bal_store {
     char *root;
+    char *lock;     /* path of the file that writers share; see write_lock.c */
     bal_work *work; /* borrowed */
     bal_blocks *blocks;
     bal_graph *graph;
@@ -33,6 +34,8 @@ struct bal_store {
     bal_effort effort;
     uint64_t view_cap;            /* bytes of the view cache at most, 0: off */
     bool no_cache;                /* nor for this handle */
+    bool told_of_reader;          /* that holds up a deletion; the lock is held
+                                     alone */
     char *settings[BAL_SETTINGS]; /* NULL: not set */
 };
 

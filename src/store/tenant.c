@@ -15,7 +15,7 @@ int bal_tenant_open(bal_tenant **out, bal_store *store, const char *name,
         return bal_hint(err, bal_fail(err, BAL_EINVAL, "no tenant named"),
                         "give --tenant NAME, set BALLAST_TENANT, or "
                         "'ballast config tenant NAME'");
-    int rc = bal_setting_check(BAL_SETTING_TENANT, name, err);
+    int rc = bal_tenant_check(name, err);
     if (rc)
         return rc;
 
@@ -52,23 +52,23 @@ void bal_tenant_free(bal_tenant *self)
     free(self);
 }
 
-typedef struct each_ctx {
-    bal_name_fn *fn;
-    void *ctx;
-} each_ctx;
-
-static int each_one(void *ctx, const char *name, bal_error *err)
+static int keep_name(void *ctx, const char *name, bal_error *err)
 {
-    each_ctx *each = ctx;
-
-    (void)err;
-    return each->fn(each->ctx, name) ? BAL_ROW_STOP : 0;
+    return bal_buf_append(ctx, name, strlen(name) + 1, err);
 }
 
+/* Names first, one behind the other with a NUL between: fn may take its
+ * time. */
 int bal_tenant_each(bal_store *store, bal_name_fn *fn, void *ctx,
                     bal_error *err)
 {
-    each_ctx each = { fn, ctx };
+    BAL_LOCAL(bal_buf) names = { 0 };
+    int rc = bal_graph_tenants(store->graph, keep_name, &names, err);
 
-    return bal_graph_tenants(store->graph, each_one, &each, err);
+    for (size_t at = 0; at < names.len && !rc;
+         at += strlen(names.data + at) + 1) {
+        if (fn(ctx, names.data + at))
+            break;
+    }
+    return rc;
 }

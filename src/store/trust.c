@@ -7,18 +7,39 @@
 
 #include "core/base64.h"
 #include "core/error.h"
+#include "graph/proofs.h"
+#include "store/forget_finish.h"
 
 #define SETTING "trusted_keys"
 
-/* The words, as they are recorded; empty where nothing is. */
-static int load(bal_buf *to, bal_store *self, bal_error *err)
+/* The words, as they are recorded; *there false where nothing is. */
+static int read_words(bal_buf *to, bool *there, bal_store *self, bal_error *err)
 {
     bal_error why;
     int rc = bal_graph_setting(self->graph, SETTING, to, &why);
 
+    *there = !rc;
     if (rc && rc != BAL_ENOTFOUND)
         return bal_fail(err, rc, "%s", why.text);
     return 0;
+}
+
+/* What was signed once was trusted then: a setting that is gone since is
+ * damage. */
+static int load(bal_buf *to, bal_store *self, bal_error *err)
+{
+    bool there = false;
+    bool any = false;
+    int rc = read_words(to, &there, self, err);
+    if (rc || there)
+        return rc;
+    rc = bal_graph_log_signed(self->graph, &any, err);
+    if (rc || !any)
+        return rc;
+    return bal_hint(
+        err,
+        bal_fail(err, BAL_ECORRUPT, "the keys that the store trusts are gone"),
+        "restore the database; its log was signed");
 }
 
 /* Append the word that stands for a key. */
@@ -75,16 +96,27 @@ int bal_trusts(bal_store *self, const bal_key *key, bool *trusted,
     return 0;
 }
 
+int bal_trusts_secret(bal_store *self, const char *id, bool *trusted,
+                      bal_error *err)
+{
+    BAL_LOCAL(bal_buf) words = { 0 };
+    int rc = load(&words, self, err);
+
+    *trusted = !rc && strchr(id, ':') && has_word(bal_buf_string(&words), id);
+    return rc;
+}
+
 int bal_trust_add(bal_store *self, const bal_key *key, bal_error *err)
 {
     BAL_LOCAL(bal_tx) tx = { 0 };
     BAL_LOCAL(bal_buf) words = { 0 };
     BAL_LOCAL(bal_buf) word = { 0 };
+    bool there = false;
     int rc = bal_graph_begin(&tx, self->graph, BAL_TX_WRITE, err);
     if (rc)
         return rc;
 
-    rc = load(&words, self, err);
+    rc = read_words(&words, &there, self, err);
     if (!rc)
         rc = word_of(&word, key, err);
     if (rc || has_word(bal_buf_string(&words), bal_buf_string(&word)))
@@ -99,9 +131,18 @@ int bal_trust_add(bal_store *self, const bal_key *key, bal_error *err)
     return bal_tx_commit(&tx, err);
 }
 
+/* From here on nobody believes an unsigned plan: those that wait for a reader
+ * are finished before. */
 int bal_key_trust(bal_store *store, const bal_key *key, bal_error *err)
 {
-    return bal_trust_add(store, key, err);
+    BAL_OWN(bal_lock) lock = NULL;
+    bool pending = false;
+    int rc = bal_graph_journal_any(store->graph, &pending, err);
+    if (!rc && pending)
+        rc = bal_store_lock(&lock, store, BAL_LOCK_EXCLUSIVE, err);
+    if (!rc && pending)
+        rc = bal_forget_resume_with(store, NULL, 0, err);
+    return rc ? rc : bal_trust_add(store, key, err);
 }
 
 /* The key of a word; NULL in *out for a secret that is not at hand. */

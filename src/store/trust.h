@@ -12,6 +12,9 @@ BAL_CHECK int bal_trust_any(bal_store *self, bool *any, bal_error *err);
 /* Does it trust this one? */
 BAL_CHECK int bal_trusts(bal_store *self, const bal_key *key, bool *trusted,
                          bal_error *err);
+/* Does it trust the shared secret of this key id? */
+BAL_CHECK int bal_trusts_secret(bal_store *self, const char *id, bool *trusted,
+                                bal_error *err);
 /* Trust it, if it does not yet; inside a transaction or not. */
 BAL_CHECK int bal_trust_add(bal_store *self, const bal_key *key,
                             bal_error *err);

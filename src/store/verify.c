@@ -12,6 +12,8 @@
 #include "core/str.h"
 #include "store/statement.h"
 #include "store/trust.h"
+#include "store/view_cache.h"
+#include "store/view_files.h"
 
 enum { FINDING_ROOM = 768 };
 
@@ -46,6 +48,16 @@ int bal_verify_tell(bal_verification *self, bal_finding finding, bal_error *err,
 static int problem(bal_verification *self, const char *text, bal_error *err)
 {
     return bal_verify_tell(self, BAL_FINDING_PROBLEM, err, "%s", text);
+}
+
+int bal_verify_log_keys(bal_verification *self, bal_verify_key_fn *fn,
+                        void *ctx, bal_error *err)
+{
+    int rc = self->key ? fn(ctx, self->key, err) : 0;
+
+    if (rc)
+        return rc == BAL_ROW_STOP ? 0 : rc;
+    return self->store ? bal_trust_each(self->store, fn, ctx, err) : 0;
 }
 
 int bal_verify_keys(bal_verification *self, bal_verify_key_fn *fn, void *ctx,
@@ -192,11 +204,20 @@ static int check_signature(bal_verification *self, bal_error *err)
         rc = bal_trust_any(self->store, &trusting, err);
     if (rc)
         return rc;
+    /* Without a store nobody but the caller says whom to believe. */
+    if (!self->store && !self->key)
+        return problem(self, "unknown key: give --key", err);
     if (!self->proof->dsse.count)
         return unsigned_proof(self, trusting, err);
     rc = bal_verify_keys(self, try_key, &check, err);
     if (rc)
         return rc;
+    if (!check.good && !self->key &&
+        !strcmp(self->proof->info.algorithm, "hmac-sha256"))
+        return problem(self,
+                       "it is signed with a shared secret, which "
+                       "BALLAST_SIGNING_KEY does not hold",
+                       err);
     if (!self->keys)
         return problem(self, "unknown key: give --key", err);
     if (!check.good)
@@ -268,6 +289,17 @@ static int run(bal_verification *self, unsigned has, bal_error *err)
     return rc;
 }
 
+/* What another root's deletion has left in this root's cache is read by nobody,
+ * and goes now, unless somebody is at work. */
+static int expire_cache(bal_store *store, bal_error *err)
+{
+    BAL_OWN(bal_lock) lock = NULL;
+    bal_error why;
+    int rc = bal_view_lock(&lock, store, BAL_LOCK_EXCLUSIVE, &why);
+
+    return rc ? 0 : bal_view_cache_expire(store, err);
+}
+
 static void begin(bal_verification *self)
 {
     const json_t *predicate = bal_proof_predicate(self->proof);
@@ -305,6 +337,10 @@ int bal_proof_verify(const bal_proof *self, bal_store *store,
                                  "log has it"),
                         "'ballast proofs export' writes a bundle that does");
     begin(&all);
+    if (store)
+        rc = expire_cache(store, err);
+    if (rc)
+        return rc;
     if (all.predicate && all.tenant[0])
         has |= BAL_CHECK_STATEMENT;
     if (store && (has & BAL_CHECK_STATEMENT))

@@ -57,6 +57,10 @@ BAL_CHECK int bal_verify_tell(bal_verification *self, bal_finding finding,
 typedef int bal_verify_key_fn(void *ctx, const bal_key *key, bal_error *err);
 BAL_CHECK int bal_verify_keys(bal_verification *self, bal_verify_key_fn *fn,
                               void *ctx, bal_error *err);
+/* The same, and with a given key also those that the store trusts: by one of
+ * them the log's other entries were signed. */
+BAL_CHECK int bal_verify_log_keys(bal_verification *self, bal_verify_key_fn *fn,
+                                  void *ctx, bal_error *err);
 
 /* verify_log.c */
 BAL_CHECK int bal_verify_origin(bal_verification *self, bal_error *err);

@@ -4,13 +4,9 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/hash.h"
 #include "store/statement.h"
 #include "store/verify.h"
-
-static const bal_id *block_at(const bal_verification *self, size_t i)
-{
-    return (const bal_id *)(const void *)self->blocks.data + i;
-}
 
 /* ---- where they are seen ------------------------------------------------ */
 
@@ -55,7 +51,7 @@ static int mark_intended(void *ctx, const char *session, const char *tenant,
 
 static int index_blocks(bal_verification *self, bal_error *err)
 {
-    size_t count = self->blocks.len / sizeof(bal_id);
+    size_t count = bal_ids_count(&self->blocks);
     int rc = bal_buf_reserve(&self->present, count + 1, err);
     if (rc)
         return rc;
@@ -64,8 +60,8 @@ static int index_blocks(bal_verification *self, bal_error *err)
     for (size_t i = 0; i < count && !rc; i++) {
         size_t value = i;
         bool there;
-        rc = bal_map_add(&self->wanted, block_at(self, i), sizeof(bal_id),
-                         &value, &there, err);
+        rc = bal_map_add(&self->wanted, bal_ids_at(&self->blocks, i),
+                         sizeof(bal_id), &value, &there, err);
     }
     return rc;
 }
@@ -145,7 +141,7 @@ static int check_block(bal_verification *self, size_t i, again *later,
                        bal_error *err)
 {
     unsigned seen = (unsigned char)self->present.data[i];
-    const bal_id *id = block_at(self, i);
+    const bal_id *id = bal_ids_at(&self->blocks, i);
 
     if (seen & BAL_TRACE_ROW)
         return check_row(self, id, later, err);
@@ -177,7 +173,7 @@ static int tell_again(bal_verification *self, const again *later,
 int bal_verify_blocks(bal_verification *self, bal_error *err)
 {
     bal_graph *graph = self->store->graph;
-    size_t count = self->blocks.len / sizeof(bal_id);
+    size_t count = bal_ids_count(&self->blocks);
     again later = { .count = 0 };
     int64_t tenant = 0;
     bal_error why;

@@ -56,11 +56,12 @@ static int try_key(void *ctx, const bal_key *key, bal_error *err)
     return rc || !self->good ? rc : BAL_ROW_STOP;
 }
 
-static int note_signed(bal_verification *self, const bal_note *note, bool *good,
-                       bal_error *err)
+static int note_signed(bal_verification *self, const bal_note *note, bool own,
+                       bool *good, bal_error *err)
 {
     note_check check = { note, false };
-    int rc = bal_verify_keys(self, try_key, &check, err);
+    int rc = own ? bal_verify_keys(self, try_key, &check, err)
+                 : bal_verify_log_keys(self, try_key, &check, err);
 
     *good = check.good;
     return rc;
@@ -73,6 +74,7 @@ typedef struct head_wanted {
     uint64_t size;
     const bal_sha256 *root; /* NULL: told by the head alone */
     bool by_key;            /* one of the keys that count signed it */
+    bool own;               /* it is the proof's own */
 } head_wanted;
 
 /* Tells what is wrong with a checkpoint. */
@@ -101,7 +103,7 @@ static int check_head(bal_verification *self, const head_wanted *wanted,
                                size);
     /* That there is no key is told with the signature. */
     if (wanted->by_key && self->keys)
-        rc = note_signed(self, note, &good, err);
+        rc = note_signed(self, note, wanted->own, &good, err);
     if (rc || good)
         return rc;
     return bal_verify_tell(self, BAL_FINDING_PROBLEM, err,
@@ -115,7 +117,7 @@ static int check_head(bal_verification *self, const head_wanted *wanted,
 typedef struct log_walk {
     bal_verification *verification;
     uint64_t index; /* of the proof */
-    bal_tree tree;
+    bal_merkle_tree tree;
     bool headed; /* the proof's own checkpoint is there */
 } log_walk;
 
@@ -126,14 +128,14 @@ static int walk_row(void *ctx, const bal_proof_row *row, bal_error *err)
     BAL_LOCAL(bal_note) note = { 0 };
     bal_sha256 root;
 
-    int rc = bal_tree_add(&self->tree, &row->leaf, err);
+    int rc = bal_merkle_add(&self->tree, &row->leaf, err);
     if (rc || !row->checkpoint)
         return rc;
     if (self->tree.size != row->index + 1)
         return bal_verify_tell(verification, BAL_FINDING_PROBLEM, err,
                                "the log lacks an entry before %llu",
                                (unsigned long long)row->index);
-    rc = bal_tree_root(&root, &self->tree, err);
+    rc = bal_merkle_tree_root(&root, &self->tree, err);
     if (rc)
         return rc;
     const head_wanted wanted = {
@@ -141,7 +143,8 @@ static int walk_row(void *ctx, const bal_proof_row *row, bal_error *err)
         .origin = bal_buf_string(&verification->log.origin),
         .size = self->tree.size,
         .root = &root,
-        .by_key = row->index == self->index,
+        .by_key = true,
+        .own = row->index == self->index,
     };
     if (row->index == self->index)
         self->headed = true;
@@ -288,7 +291,8 @@ int bal_verify_bundle(bal_verification *self, bal_error *err)
         return 0;
     bool pair = !strcmp(self->proof->info.algorithm, "ed25519");
     head_wanted wanted = { .text = log_text(log, "checkpoint"),
-                           .by_key = pair };
+                           .by_key = pair,
+                           .own = true };
     int rc = bal_log_origin(&origin, bal_proof_store(self->proof), err);
     if (rc)
         return rc;

@@ -217,6 +217,7 @@ static int broken_cache(bal_verification *self, const char *text,
 {
     const char *colon = text ? strchr(text, ':') : NULL;
     char tenant[65] = "";
+    bal_presence found = { .row = false };
     bal_id manifest;
     bool there = false;
 
@@ -227,6 +228,11 @@ static int broken_cache(bal_verification *self, const char *text,
                                "the statement names a view that is none");
     int rc = bal_view_cache_has(self->store, tenant, &manifest, &there, err);
     if (rc || !there)
+        return rc;
+    /* The same view, recorded again since, may have been resolved again. */
+    rc = bal_graph_presence(self->store->graph, tenant, BAL_PRESENCE_MANIFEST,
+                            &manifest, &found, err);
+    if (rc || (found.there && found.oldest >= self->epoch))
         return rc;
     return problem(self, "the view cache has manifest", &manifest, "still",
                    err);

@@ -19,12 +19,6 @@
 #include "store/verified.h"
 #include "store/view_cache.h"
 
-/* Deeper than anybody nests views, and no danger to the stack. */
-#define DEPTH_MAX 32
-/* A view of a view is read through both, so an input counts as often as it is
- * reached: views that name each other twice would double with each level. */
-#define INPUTS_MAX 4096
-
 /* One opening of a commit, all its views included. */
 typedef struct opening {
     const bal_tenant *tenant; /* as whom, at this depth */
@@ -139,9 +133,10 @@ static int open_input(bal_model **out, opening *self, const bal_input *input,
     const bal_tenant *viewer = self->tenant;
     bal_tenant owner;
 
-    if (++self->inputs > INPUTS_MAX)
+    if (++self->inputs > BAL_VIEW_INPUTS_MAX)
         return bal_fail(err, BAL_EUNSUPPORTED,
-                        "a view that reaches more than %d inputs", INPUTS_MAX);
+                        "a view that reaches more than %d inputs",
+                        BAL_VIEW_INPUTS_MAX);
     int rc = owner_of(&owner, viewer, input, err);
     if (!rc)
         rc = check_commit(&owner, input, err);
@@ -152,7 +147,11 @@ static int open_input(bal_model **out, opening *self, const bal_input *input,
     self->tenant = viewer;
     /* Forgotten since it was looked for? */
     int since = rc == BAL_ENOTFOUND ? check_commit(&owner, input, err) : 0;
-    return since ? since : rc;
+    rc = since ? since : rc;
+    /* What the other tenant's views stand on is for that tenant to know. */
+    if (rc == BAL_EBROKEN && strcmp(viewer->name, owner.name) != 0)
+        return lost(input, "it can be resolved no more", err);
+    return rc;
 }
 
 static int open_inputs(inputs *out, opening *self, const bal_recipe *recipe,
@@ -183,9 +182,9 @@ static int open_view(bal_model **out, opening *self, bal_bytes text,
     if (rc)
         return rc;
 
-    if (self->depth == DEPTH_MAX)
+    if (self->depth == BAL_VIEW_DEPTH_MAX)
         return bal_fail(err, BAL_EUNSUPPORTED, "views nested more than %d deep",
-                        DEPTH_MAX);
+                        BAL_VIEW_DEPTH_MAX);
     BAL_LOCAL(inputs) models = { 0 };
     self->depth++;
     rc = open_inputs(&models, self, recipe, err);

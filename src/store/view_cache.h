@@ -29,6 +29,9 @@ BAL_CHECK int bal_view_cache_forget(bal_store *self, const char *tenant,
  * rows went and views were forgotten, it also notes the new epoch. */
 BAL_CHECK int bal_view_cache_settle(bal_store *self, uint64_t epoch,
                                     bal_error *err);
+/* All of it goes, whoever's and whatever it stood on: what a deletion takes may
+ * be in views that nobody has noted to stand on it. The lock is held alone. */
+BAL_CHECK int bal_view_cache_wipe(bal_store *self, bal_error *err);
 /* A cache of another epoch goes: nobody may read it, and what was taken back is
  * in it still, where the revocation was killed. The lock is held alone. */
 BAL_CHECK int bal_view_cache_expire(bal_store *self, bal_error *err);

@@ -29,7 +29,8 @@ enum {
 /* The last byte is the format of file and packing. */
 static const uint8_t magic[8] = { 'b', 'a', 'l', 'v', 'i', 'e', 'w', 1 };
 static const char temporaries[] = ".tmp";
-static const char epoch_name[] = "epoch";
+/* No tenant is called so. */
+static const char epoch_name[] = ".epoch";
 
 /* ---- paths -------------------------------------------------------------- */
 
@@ -37,8 +38,12 @@ int bal_view_path(bal_buf *out, const bal_store *self, const char *tenant,
                   const bal_id *manifest, bal_error *err)
 {
     char hex[BAL_ID_HEX + 1];
-    int rc = bal_buf_format(out, err, "%s/cache", self->root);
 
+    /* It may come out of a database that somebody else has written to. */
+    if (tenant && !bal_name_valid(tenant) && strcmp(tenant, temporaries) != 0)
+        return bal_fail(err, BAL_ECORRUPT, "'%s' is not a tenant's name",
+                        tenant);
+    int rc = bal_buf_format(out, err, "%s/cache", self->root);
     if (!rc && tenant)
         rc = bal_buf_format(out, err, "/%s", tenant);
     if (rc || !manifest)
@@ -110,25 +115,47 @@ void bal_view_file_read(bool *there, const bal_store *self,
     (void)unlink(path.data);
 }
 
+/* Piece by piece: its length is what somebody has written. */
+static int hash_open(bal_id *out, const bal_file *file,
+                     const uint8_t head[HEAD])
+{
+    uint8_t *piece = malloc(PIECE);
+    uint64_t at = HEAD;
+    bal_hash hash;
+    int rc = piece ? 0 : BAL_ENOMEM;
+
+    bal_hash_init(&hash);
+    bal_hash_add(&hash, head, AT_HASH);
+    while (!rc && at < file->size) {
+        size_t len = (size_t)bal_min(file->size - at, PIECE);
+        rc = bal_file_read(file, at, piece, len, NULL);
+        if (!rc)
+            bal_hash_add(&hash, piece, len);
+        at += len;
+    }
+    free(piece);
+    bal_hash_end(&hash, out);
+    return rc;
+}
+
 bool bal_view_file_whole(const char *path, const bal_id *manifest,
                          uint64_t number)
 {
-    uint8_t head[HEAD];
+    uint8_t head[HEAD], want[HEAD];
     bal_view_block block = { .manifest = *manifest, .number = number };
     BAL_OWN(bal_file) file = NULL;
+    bal_id id;
 
     if (bal_file_open(&file, path, NULL) ||
         bal_file_read(file, 0, head, HEAD, NULL))
         return false;
     block.block_size = bal_get64(head + AT_BLOCK_SIZE);
     block.size = bal_get64(head + AT_SIZE);
+    make_head(want, &block);
     if (file->size < HEAD || block.size != file->size - HEAD ||
-        block.size > SIZE_MAX / 2)
+        memcmp(want, head, AT_HASH) != 0 || hash_open(&id, file, head))
         return false;
-    uint8_t *data = malloc((size_t)block.size + 1);
-    bool whole = data && fits(path, &block, data);
-    free(data);
-    return whole;
+    return !memcmp(id.bytes, head + AT_HASH, sizeof(id));
 }
 
 static int write_temporary(const char *path, const uint8_t head[HEAD],
@@ -268,13 +295,7 @@ int bal_view_wipe(const bal_store *self, bal_error *err)
 int bal_view_lock(bal_lock **out, const bal_store *self,
                   enum bal_lock_mode mode, bal_error *err)
 {
-    char *path = bal_path_join(self->root, "lock");
-    if (!path)
-        return bal_fail_memory(err, self->root);
-
-    int rc = bal_lock_take(out, path, mode, 0, err);
-    bal_str_free(path);
-    return rc;
+    return bal_lock_take(out, self->lock, mode, 0, err);
 }
 
 /* ---- temporaries -------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* The view cache on disk: one file a block, below <root>/cache.
  *
- *   cache/epoch                       the epoch that all of it is of, as text
+ *   cache/.epoch                      the epoch that all of it is of, as text
  *   cache/<tenant>/<manifest>/<n>     block n of a resolved view
  *   cache/.tmp/<tenant>:<manifest>:…  one that is being written
  *

@@ -14,11 +14,19 @@
 
 static const char temporaries[] = ".tmp";
 
+/* A link is none: what it leads to is not the cache's. */
+static bool is_folder(const char *path)
+{
+    struct stat info;
+
+    return !lstat(path, &info) && S_ISDIR(info.st_mode);
+}
+
 /* Call fn for each name in a folder; one that is not there has none. */
 static int each_name(const char *path, bal_dir_fn *fn, void *ctx,
                      bal_error *err)
 {
-    if (bal_path_type_of(path) != BAL_PATH_DIR)
+    if (!is_folder(path))
         return 0;
     int rc = bal_dir_each(path, fn, ctx, err);
 
@@ -95,7 +103,7 @@ static int each_block(void *ctx, const char *name, bal_error *err)
 static int view_found(cache_walk *self, const char *full, const char *name,
                       bal_error *err)
 {
-    if (bal_path_type_of(full) != BAL_PATH_DIR)
+    if (!is_folder(full))
         return tell(self, NULL, full, 0, err);
     self->view = name;
     return each_name(full, each_block, self, err);
@@ -109,10 +117,10 @@ static int each_view(void *ctx, const char *name, bal_error *err)
 static int tenant_found(cache_walk *self, const char *full, const char *name,
                         bal_error *err)
 {
-    if (!strcmp(name, "epoch"))
+    if (!strcmp(name, ".epoch"))
         return 0;
     self->tenant = name;
-    if (bal_path_type_of(full) != BAL_PATH_DIR)
+    if (!is_folder(full))
         return tell(self, NULL, full, 0, err);
     return each_name(full, each_view, self, err);
 }
@@ -222,7 +230,7 @@ int bal_view_trim(uint64_t *held, const bal_store *self, uint64_t cap,
     cache_walk list = { .fn = add_block, .ctx = &all, .store = self };
     int rc = walk(&list, err);
 
-    if (!rc && all.bytes > cap)
+    if (!rc && all.count && all.bytes > cap)
         qsort(all.views, all.count, sizeof(*all.views), by_use);
     for (size_t i = 0; i < all.count && !rc && all.bytes > cap; i++) {
         const held_view *view = &all.views[i];
@@ -285,6 +293,11 @@ int bal_view_cache_forget(bal_store *self, const char *tenant,
     if (!rc)
         *bytes += gone.bytes;
     return rc;
+}
+
+int bal_view_cache_wipe(bal_store *self, bal_error *err)
+{
+    return bal_view_wipe(self, err);
 }
 
 int bal_view_cache_settle(bal_store *self, uint64_t epoch, bal_error *err)

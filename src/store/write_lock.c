@@ -1,7 +1,8 @@
 /* Who may write when, and what a killed writer leaves.
  *
- * Writers share a lock on the root, so that any number of them work at once;
- * what takes blocks away has it alone. The lock ends with the process. A writer
+ * Writers share a lock beside the database, so that any number of them work at
+ * once, from whatever root; what takes blocks away has it alone. The lock ends
+ * with the process. A writer
  * notes the blocks it is about to publish in the graph; if it is killed between
  * publishing and naming them, the next writer that finds itself alone removes
  * those that nobody named. */
@@ -19,13 +20,7 @@ enum { LOCK_TRIES = 8 };
 static int take(bal_lock **out, const bal_store *self, enum bal_lock_mode mode,
                 double wait, bal_error *err)
 {
-    char *path = bal_path_join(self->root, "lock");
-    if (!path)
-        return bal_fail_memory(err, self->root);
-
-    int rc = bal_lock_take(out, path, mode, wait, err);
-    bal_str_free(path);
-    return rc;
+    return bal_lock_take(out, self->lock, mode, wait, err);
 }
 
 static int busy(const bal_store *self, bal_error *err)

@@ -1,8 +1,9 @@
 """The figures of docs/benchmark.md, as ratios taken in one run.
 
-    bench.py [--ballast PROGRAM] [--dir DIR] [--runs N] [--mergekit VENV] [SECTION…]
+    bench.py [--ballast PROGRAM] [--dir DIR] [--runs N] [--blocks N]
+             [--mergekit VENV] [SECTION…]
 
-Sections: main adapter history memory grants fsck many merge. Each ratio is of whole
+Sections: main adapter history memory grants fsck forget many merge. Each ratio is of whole
 processes, run in turn with what they are compared with, files cached, the median
 of N pairs. `merge` is compared with the mergekit that VENV holds (0.1.5), if one is
 given.
@@ -23,9 +24,9 @@ GB = 1e9
 
 
 class Bench:
-    def __init__(self, program, folder, runs, mergekit=None):
+    def __init__(self, program, folder, runs, blocks, mergekit=None):
         self.program, self.folder, self.runs = program, folder, runs
-        self.mergekit = mergekit
+        self.blocks, self.mergekit = blocks, mergekit
         self.failed = 0
 
     def path(self, *parts):
@@ -90,6 +91,15 @@ def remove(*paths):
         shutil.rmtree(path, ignore_errors=True)
 
 
+def syncs_of(command, trace):
+    """How often a process asks for what it wrote to be on the disk."""
+    run(["strace", "-f", "-o", trace, "-e",
+         "trace=fsync,fdatasync,syncfs,msync", *command])
+    with open(trace) as file:
+        return sum(bool(re.search(r"(fsync|fdatasync|syncfs|msync)\(", line))
+                   for line in file)
+
+
 def main_section(b):
     pair = b.path("pair")
     if not os.path.exists(pair):
@@ -147,14 +157,8 @@ def adapter_section(b):
             b.ballast(store, "commit", folder, "-m", "m"),
             f"cp -r {folder} {copy} && sync", fresh)
     fresh()
-    trace = b.path("trace")
-    run(["strace", "-f", "-o", trace, "-e",
-         "trace=fsync,fdatasync,syncfs,msync", *b.ballast(
-             store, "commit", folder, "-m", "m")])
-    with open(trace) as file:
-        calls = sum(bool(re.search(r"(fsync|fdatasync|syncfs|msync)\(", line))
-                    for line in file)
-    b.say("adapter commit, fsyncs", calls, 60)
+    b.say("adapter commit, fsyncs", syncs_of(
+        b.ballast(store, "commit", folder, "-m", "m"), b.path("trace")), 60)
 
 
 def history_section(b):
@@ -230,13 +234,64 @@ def fsck_section(b):
     remove(store)
 
 
+def sync_once(path):
+    """Seconds of a small write and its fsync."""
+    with open(path, "wb") as file:
+        file.write(b"x" * 4096)
+        file.flush()
+        start = time.monotonic()
+        os.fsync(file.fileno())
+        return time.monotonic() - start
+
+
+def forget_section(b):
+    """One small commit: plan, remove, sign, append to the log, verify."""
+    store, key, trace = b.path("store-forget"), b.path("key.pem"), b.path("trace")
+    remove(store)
+    if not os.path.exists(key):
+        run([b.program, "key", "generate", "-o", key])
+    forget = b.ballast(store, "forget", "main", "--reason", "r", "--key", key)
+    ours, theirs = [], []
+    for i in range(b.runs + 2):
+        make("noise", b.path("small"), 16, i)
+        run(b.ballast(store, "commit", b.path("small"), "-m", "m"))
+        os.sync()
+        if i == 0:
+            syncs = syncs_of(forget, trace)
+            continue
+        ours.append(run(forget)[0])
+        theirs.append(statistics.median(sync_once(trace) for _ in range(20)))
+    ours, theirs = statistics.median(ours), statistics.median(theirs)
+    b.say("forget of a small commit, signed: syncs", syncs, 20)
+    b.say("forget of a small commit, signed / one fsync", ours / theirs, 200,
+          f"{ours:.3f} s / {theirs:.5f} s")
+
+
+def forget_many(b):
+    """All of a tenant, its blocks of 4 KiB in a file each."""
+    store, copy, data = b.path("store-many"), b.path("copy-many"), b.path("noise")
+    remove(store, copy, data)
+    make("noise", data, b.blocks)
+    run(b.ballast(store, "init", "--block-size", "4K", "--compression", "none"))
+    run(b.ballast(store, "commit", data, "-m", "m"))
+    shutil.copytree(f"{store}/blocks", copy)
+    os.sync()
+    theirs = run(["rm", "-r", copy])[0] + 2
+    os.sync()
+    ours = run(b.ballast(store, "forget", "--reason", "r", "--yes"))[0]
+    b.say(f"forget of a tenant with {b.blocks:,} blocks / rm -r + 2 s",
+          ours / theirs, 1, f"{ours:.2f} s / {theirs:.2f} s")
+    remove(store, data)
+
+
 def many_section(b):
     """A million rows and tiny files, listed; a tenth of them, removed."""
     bench = os.path.join(os.path.dirname(b.program), "tests", "bench-many")
     store, copy = b.path("store-many"), b.path("copy-many")
+    forget_many(b)
     remove(store, copy)
     run(b.ballast(store, "init"))
-    run([bench, store, "100000"])
+    run([bench, store, str(b.blocks)])
     shutil.copytree(f"{store}/blocks", copy)
     with sqlite3.connect(f"{store}/graph.db") as db:
         db.execute("DELETE FROM uses")
@@ -246,11 +301,11 @@ def many_section(b):
     theirs = run(["rm", "-r", copy])[0]
     os.sync()
     ours = run(b.ballast(store, "gc"))[0]
-    b.say("gc of 100,000 blocks, seconds", ours, 2 * theirs + 2,
+    b.say(f"gc of {b.blocks:,} blocks, seconds", ours, 2 * theirs + 2,
           f"rm -r {theirs:.2f} s")
-    run([bench, store, "1000000"])
+    run([bench, store, str(10 * b.blocks)])
     run(b.ballast(store, "fsck", "--fast"))
-    b.say("fsck --fast of 1 M blocks, seconds",
+    b.say(f"fsck --fast of {10 * b.blocks:,} blocks, seconds",
           run(b.ballast(store, "fsck", "--fast"))[0], 10)
     remove(store)
 
@@ -326,7 +381,8 @@ def merge_section(b):
 SECTIONS = {"main": main_section, "adapter": adapter_section,
             "history": history_section, "memory": memory_section,
             "grants": grants_section, "fsck": fsck_section,
-            "many": many_section, "merge": merge_section}
+            "forget": forget_section, "many": many_section,
+            "merge": merge_section}
 
 
 def main():
@@ -335,11 +391,13 @@ def main():
     parser.add_argument("--dir", default="/tmp/ballast-bench")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--mergekit", metavar="VENV")
+    parser.add_argument("--blocks", type=int, default=100000,
+                        help="that many are removed by section many")
     parser.add_argument("sections", nargs="*", default=list(SECTIONS))
     options = parser.parse_args()
     os.makedirs(options.dir, exist_ok=True)
     bench = Bench(os.path.abspath(options.ballast), options.dir, options.runs,
-                  options.mergekit)
+                  options.blocks, options.mergekit)
     for section in options.sections or SECTIONS:
         print(f"-- {section}")
         SECTIONS[section](bench)

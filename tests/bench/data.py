@@ -158,7 +158,15 @@ def large(folder, gigabytes, nudge=0):
            for i in range(count)], "BF16")
 
 
+def noise(folder, pages, seed=5):
+    """So many times 4 KiB, none of them twice."""
+    os.makedirs(folder, exist_ok=True)
+    rng = np.random.default_rng(seed)
+    write(f"{folder}/model.safetensors",
+          [("w", (pages, 1024), lambda: rng.bytes(pages << 12))], "F32")
+
+
 if __name__ == "__main__":
-    # data.py pair|tuned|adapter|large FOLDER [NUMBERS…]
-    {"pair": pair, "tuned": tuned, "adapter": adapter, "large": large}[sys.argv[1]](
-        sys.argv[2], *map(int, sys.argv[3:]))
+    # data.py pair|tuned|adapter|large|noise FOLDER [NUMBERS…]
+    {"pair": pair, "tuned": tuned, "adapter": adapter, "large": large,
+     "noise": noise}[sys.argv[1]](sys.argv[2], *map(int, sys.argv[3:]))

@@ -75,7 +75,8 @@ def test_completions_know_commands_and_options(shell):
         for option in options_of(command):
             want = SHELLS[shell].format(option=option, bare=option[2:])
             assert re.search(re.escape(want) + r"\b", script), option
-    assert "generate" not in script
+    # The command is hidden; `key` has a word of that name.
+    assert "generate" not in re.sub("generate.show.trust", "", script)
 
 
 @pytest.mark.parametrize("shell", SHELLS)

@@ -103,6 +103,16 @@ def test_grants_that_are_refused(two, words, code):
     assert two("acme", "grants").out == ""
 
 
+@pytest.mark.parametrize("name", ["a/b", "a..b", "", "x" * 65, "-x"])
+def test_a_bad_name_for_a_tenant_is_told_the_same_everywhere(two, name):
+    want = two("acme", "refs", f"--tenant={name}", code=2).err
+    assert f"'{name}' is not a name for a tenant\nhint: letters" in want
+    for command in ("grant", "revoke"):
+        assert two("acme", command, "own", f"--to={name}", code=2).err == want
+    got = two("acme", "config", "--", "tenant", name, code=2).err
+    assert got == want.replace("ballast: ", "ballast: tenant: ")
+
+
 # ---- reading through a grant -------------------------------------------------
 
 
@@ -347,8 +357,14 @@ def test_revoking_the_first_hop_breaks_what_is_three_hops_away(three):
     for tenant, ref in (("partner", "main"), ("client", "main"),
                         ("client", "top")):
         failed = three.checkout(tenant, ref, "after", code=9)
-        assert (f"view lost its input 'acme:{short(three.ids['acme'])}': the "
-                "grant is missing or revoked") in failed.err
+        own = tenant == "partner"
+        assert (f"'acme:{short(three.ids['acme'])}': the grant is missing or "
+                "revoked" in failed.err) == own
+        # What its input stands on is the partner's to know.
+        assert ("it can be resolved no more" in failed.err) == (not own)
+        assert ("acme" in failed.err) == own
+        told = three(tenant, "fsck", "--json").json["expected"]
+        assert told and ("acme:" in told[0]["detail"]) == own
     assert not list(three.path.glob("store/cache/*/*/*"))
     assert not (three.path / "after").exists()
 

@@ -52,6 +52,7 @@ def made_signed(tmp_path, keys):
 
 
 def bundle_of(store, attestation):
+    (store.path / "bundle.json").unlink(missing_ok=True)
     store("proofs", "export", attestation, "-o", "bundle.json")
     return json.loads((store.path / "bundle.json").read_text())
 
@@ -128,7 +129,7 @@ def test_the_statement_is_in_toto_about_deletion(signed, keys):
                                     hashlib.sha256(der).hexdigest()}
     assert predicate["reason"] == "why, \"so\" ü"
     assert predicate["requested_at"] <= predicate["completed_at"]
-    assert len(predicate["not_covered"]) == 5
+    assert len(predicate["not_covered"]) == 6
     assert "private" not in predicate and "key_path" not in json.dumps(
         predicate)
 
@@ -156,11 +157,16 @@ def test_the_log_is_the_tree_of_rfc_6962(tmp_path, keys, size):
     leaves = [leaf(payload_of(bundle_of(store, a)["envelope"])) for a in seen]
     origin, count, head = store("proofs", "checkpoint").out.splitlines()[:3]
     log = bundle_of(store, first)["log"]
-    assert origin == log["origin"] and int(count) == size == log["size"]
+    assert origin == log["origin"] and int(count) == size
     assert base64.b64decode(head) == root(leaves)
-    for attestation in seen:
+    for index, attestation in enumerate(seen):
         store("verify", attestation)
-        offline(tmp_path, bundle_of(store, attestation), keys[0][1], code=0)
+        bundle = bundle_of(store, attestation)
+        log = bundle["log"]
+        assert (log["index"], log["size"]) == (index, index + 1)
+        assert base64.b64decode(log["checkpoint"].splitlines()[2]) == root(
+            leaves[:index + 1])
+        offline(tmp_path, bundle, keys[0][1], code=0)
     if size > 1:
         got = json.loads(store("proofs", "prove", "--from", "1").out)
         assert got["from_root"] == leaves[0].hex()
@@ -236,7 +242,8 @@ def test_a_shared_secret_signs_and_is_pinned(tmp_path):
     tag = hmac.new(SECRET.encode(), pae(envelope), "sha256").digest()
     assert base64.b64decode(envelope["signatures"][0]["sig"]) == tag
     assert store("verify", attestation, env=env).out.endswith("verified\n")
-    assert "unknown key" in store("verify", attestation, code=1).out
+    assert "BALLAST_SIGNING_KEY does not hold" in store(
+        "verify", attestation, code=1).out
     other = {"BALLAST_SIGNING_KEY": SECRET + "x"}
     assert "PROBLEM" in store("verify", attestation, env=other, code=1).out
     store("commit", "./m1", "-m", "more")
@@ -516,20 +523,21 @@ def test_a_log_with_a_gap_is_a_problem(signed, keys):
     db.commit()
     db.close()
     out = store("verify", second, code=1).out
-    assert "PROBLEM: the log has no entry 0" in out
+    assert "PROBLEM: the log lacks entries" in out
 
 
 def test_a_log_that_was_cut_is_told_by_a_bundle_with_its_head(signed, keys):
     store, first = signed
     store("commit", "./m1", "-m", "more")
-    store("forget", "main", "--reason", "x", "--key", keys[0][0])
-    bundle_of(store, first)
+    second = store("--json", "forget", "main", "--reason", "x", "--key",
+                   keys[0][0]).json["attestation"]
+    bundle_of(store, second)
     store("verify", "bundle.json")
     db = sqlite3.connect(store.root / "graph.db")
     db.execute("DELETE FROM proofs WHERE position = 1")
     db.commit()
     db.close()
-    store("verify", first)
+    assert "the log lacks entries" in store("verify", first, code=1).out
     out = store("verify", "bundle.json", code=1).out
     assert "does not begin as the bundle's head says" in out
 
@@ -572,14 +580,20 @@ def test_bytes_that_are_back_are_a_problem(signed):
     assert f"PROBLEM: block {name} is still in the backend" in out
 
 
-def test_a_key_that_is_no_more_trusted_is_a_problem(signed):
+def test_a_store_that_trusts_another_key_now_does_not_believe_it(signed, keys):
     store, attestation = signed
+    other, _ = made(store.path / "other", "--key", keys[1][0])
+    db = sqlite3.connect(other.root / "graph.db")
+    row = db.execute("SELECT value, seal FROM settings "
+                     "WHERE key = 'trusted_keys'").fetchone()
+    db.close()
     db = sqlite3.connect(store.root / "graph.db")
-    db.execute("DELETE FROM settings WHERE key = 'trusted_keys'")
+    db.execute("UPDATE settings SET value = ?, seal = ? "
+               "WHERE key = 'trusted_keys'", row)
     db.commit()
     db.close()
-    assert "unknown key: give --key" in store("verify", attestation,
-                                              code=1).out
+    out = store("verify", attestation, code=1).out
+    assert "is not that of a key that the store trusts" in out
 
 
 # ---- the rest of the command ------------------------------------------------

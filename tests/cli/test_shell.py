@@ -53,15 +53,32 @@ COMPLETIONS = [
     (["--tenant", "=", "acme", "show", "lo"], {"lora"}),
     (["merge", "one", "--no"], {"--normalize", "--no-normalize"}),
     (["completion", ""], {"bash", "zsh", "fish"}),
+    (["key", ""], {"generate", "show", "trust"}), (["key", "ge"], {"generate"}),
+    (["key", "show", "k"], {"k.pem"}), (["proofs", "e"], {"export"}),
+    (["proofs", ""], {"checkpoint", "export", "prove"}),
+    (["--tenant", "acme", "proofs", "export", "k"], set()),
 ]
 
 
 @pytest.mark.parametrize("words, want", COMPLETIONS,
                          ids=[" ".join(row[0]) for row in COMPLETIONS])
 def test_bash_completes(store, tmp_path, words, want):
+    (tmp_path / "k.pem").touch()
     assert want <= set(completed(store, words, tmp_path))
     if not want:
         assert completed(store, words, tmp_path) == []
+
+
+def test_no_shell_offers_files_for_words():
+    for shell in ("zsh", "fish"):
+        script = run("completion", shell).out
+        for command, words in (("key", "generate show trust"),
+                               ("proofs", "checkpoint export prove")):
+            lines = [line for line in script.splitlines() if words in line]
+            assert any(command in line for line in lines)
+            if shell == "fish":
+                (first,) = [line for line in lines if "and not" in line]
+                assert f"_from {command}; " in first and "-F" not in first
 
 
 # ---- progress --------------------------------------------------------------

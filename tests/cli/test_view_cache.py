@@ -4,6 +4,7 @@ that something was taken out of."""
 import os
 import pathlib
 import re
+import resource
 import shutil
 
 import pytest
@@ -124,6 +125,35 @@ def test_what_is_no_file_in_the_cache_does_no_harm(store, kind):
     assert files(store.path / "one") == files(store.path / "two")
 
 
+@pytest.mark.parametrize("command", [["gc"], ["fsck", "--repair"]])
+def test_a_link_in_place_of_a_view_is_removed_and_not_what_it_leads_to(
+        store, command):
+    checkout(store, "one")
+    elsewhere = store.path / "elsewhere"
+    (elsewhere / "folder").mkdir(parents=True)
+    (elsewhere / "0").write_text("mine")
+    (elsewhere / "folder" / "x").write_text("mine")
+    view = cached(store)[0].parent
+    shutil.rmtree(view)
+    view.symlink_to(elsewhere)
+    store(*command, code=None)
+    assert (elsewhere / "0").read_text() == "mine"
+    assert (elsewhere / "folder" / "x").read_text() == "mine"
+    assert not view.is_symlink()
+
+
+def test_a_huge_file_in_the_cache_is_read_in_pieces(store):
+    checkout(store, "one")
+    block = cached(store)[0]
+    head = block.read_bytes()[:56] + (1 << 31).to_bytes(8, "little")
+    with open(block, "wb") as file:
+        file.write(head)
+        file.truncate(96 + (1 << 31))
+    limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+    done = store("fsck", "--json", code=1, preexec_fn=limit)
+    assert [p["kind"] for p in done.json["problems"]] == ["stale-cache"]
+
+
 def test_the_cap_takes_the_view_that_was_used_longest_ago(store):
     for i, weight in enumerate((0.1, 0.2, 0.3, 0.4)):
         store("merge", f"a@{weight}", "b", "-m", "x", "--ref", f"v{i}")
@@ -171,7 +201,7 @@ def test_a_cache_of_an_older_epoch_is_emptied_before_it_is_used(store):
 @pytest.mark.parametrize("text", [None, "", "x", "-1", "9" * 100])
 def test_a_cache_that_does_not_tell_its_epoch_is_emptied(store, text):
     checkout(store, "one")
-    epoch = store.root / "cache" / "epoch"
+    epoch = store.root / "cache" / ".epoch"
     epoch.unlink() if text is None else epoch.write_text(text)
     assert checkout(store, "two") == (0, BLOCKS)
     assert checkout(store, "three") == (BLOCKS, 0)
@@ -181,7 +211,7 @@ def test_what_a_killed_writer_left_goes_with_the_next_that_writes(store):
     checkout(store, "one")
     left = store.root / "cache" / ".tmp" / "acme:00:1"
     left.write_bytes(b"x")
-    also = store.root / "cache" / "epoch.tmp-1234"
+    also = store.root / "cache" / ".epoch.tmp-1234"
     also.write_bytes(b"x")
     store("merge", "a", "b", "-m", "another", "--ref", "y")
     assert not left.exists() and not also.exists()

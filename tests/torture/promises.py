@@ -214,7 +214,7 @@ def revoked(case, place, done):
     elif done:
         place.must(["gc"])
         cached = files(os.path.join(place.root, "cache"))
-        need(set(cached) <= {"epoch"}, f"in the cache: {sorted(cached)}")
+        need(set(cached) <= {".epoch"}, f"in the cache: {sorted(cached)}")
 
 
 def granted(_, place, done):

@@ -84,6 +84,43 @@ static void blocks_that_nothing_else_uses_are_doomed(void)
     }
 }
 
+/* Rows that are gone, that lead nowhere and that are another tenant's keep
+ * nothing; m9 keeps b9 although no commit has it. */
+static void blocks_that_nothing_uses_are_doomed(void)
+{
+    static const struct {
+        const char *change, *found;
+    } rows[] = {
+        { "DELETE FROM uses WHERE manifest = 3", "b4 " },
+        { "DELETE FROM uses WHERE manifest = 4", "b9 " },
+        { "PRAGMA foreign_keys = OFF; UPDATE uses SET manifest = 77 "
+          "WHERE manifest = 4",
+          "b9 " },
+        { "PRAGMA foreign_keys = OFF; UPDATE uses SET manifest = -1 "
+          "WHERE manifest = 4",
+          "b9 " },
+        { "UPDATE uses SET manifest = 5 WHERE manifest = 4", "b9 " },
+    };
+    static const char *const gone[] = { "none", "m3" };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char name[64];
+        check_row(rows[i].change);
+        snprintf(name, sizeof(name), "unused-%zu", i);
+        BAL_OWN(bal_graph) graph = family(name);
+        graphs_meddle(name, rows[i].change);
+        for (size_t n = 0; n < 2; n++) {
+            BAL_LOCAL(bal_buf) text = { 0 };
+            bal_id id = graphs_id(gone[n]);
+            CHECK_OK(bal_graph_doomed(graph, graphs_tenant(graph, "acme"), &id,
+                                      1, join_block, &text, &check_err));
+            CHECK(has(&text, rows[i].found));
+            CHECK(n == 0 || has(&text, "b4 "));
+            CHECK(text.len == (n && rows[i].found[1] == '9' ? 6u : 3u));
+        }
+    }
+}
+
 static int join_kept(void *ctx, const bal_id *block, const bal_id *by,
                      bal_error *err)
 {
@@ -239,6 +276,50 @@ static void moves_to_what_is_forgotten_lose_their_messages(void)
                   "main:c4>c3:back main:c3>c4: main:->c3:to three "));
 }
 
+/* By a reset to it, or to a place by its name. */
+static void the_name_of_a_ref_that_went_is_in_no_other_move(void)
+{
+    static const struct {
+        const char *op, *message;
+        bool stays;
+    } rows[] = {
+        { "reset", "gone", false },    { "reset", "gone~2", false },
+        { "reset", "gone^", false },   { "reset", "gone@{1}", false },
+        { "reset", "goner", true },    { "reset", "gone-2", true },
+        { "reset", "my gone", true },  { "reset", "", true },
+        { "commit", "gone", true },    { "reset", "GONE", true },
+        { "reset", "gone.x~1", true }, { "reset", "gon", true },
+    };
+    BAL_OWN(bal_graph) graph = family(__func__);
+    BAL_LOCAL(bal_buf) text = { 0 };
+    BAL_LOCAL(bal_buf) want = { 0 };
+    int64_t acme = graphs_tenant(graph, "acme");
+    size_t count = sizeof(rows) / sizeof(rows[0]);
+
+    for (size_t i = 0; i < count; i++) {
+        const bal_move_row move = { .ref = "side",
+                                    .op = rows[i].op,
+                                    .old = graphs_id(i % 2 ? "c4" : "c5"),
+                                    .now = graphs_id(i % 2 ? "c5" : "c4"),
+                                    .has_old = true,
+                                    .has_now = true,
+                                    .message = rows[i].message };
+        CHECK_OK(bal_graph_move(graph, acme, &move, &check_err));
+    }
+    for (size_t i = count; i--;)
+        CHECK_OK(bal_buf_format(&want, &check_err, "side:%s>%s:%s ",
+                                i % 2 ? "c4" : "c5", i % 2 ? "c5" : "c4",
+                                rows[i].stays ? rows[i].message : ""));
+    CHECK_OK(bal_buf_text(&want, "side:->c5:to five ", &check_err));
+    CHECK_OK(bal_graph_moves_forget(graph, acme, "gone", &check_err));
+    CHECK_OK(
+        bal_graph_reflog(graph, acme, "side", join_move, &text, &check_err));
+    CHECK(!strcmp(bal_buf_string(&text), bal_buf_string(&want)));
+    bal_buf_clear(&text);
+    graphs_faults(&text, graph);
+    CHECK(!text.len);
+}
+
 static void a_parent_may_be_missed_once_it_is_in_journal_or_tombstone(void)
 {
     BAL_OWN(bal_graph) graph = family(__func__);
@@ -348,12 +429,14 @@ static void a_tenant_is_forgotten_but_for_its_blocks_and_number(void)
 
 static const check_test tests[] = {
     { TEST(blocks_that_nothing_else_uses_are_doomed) },
+    { TEST(blocks_that_nothing_uses_are_doomed) },
     { TEST(what_is_kept_is_told_with_who_keeps_it) },
     { TEST(commits_of_a_manifest_and_refs_at_a_commit_are_told) },
     { TEST(children_go_on_from_the_parent_of_what_is_forgotten) },
     { TEST(a_manifest_goes_with_its_last_commit) },
     { TEST(a_commit_that_a_ref_is_at_is_not_forgotten) },
     { TEST(moves_to_what_is_forgotten_lose_their_messages) },
+    { TEST(the_name_of_a_ref_that_went_is_in_no_other_move) },
     { TEST(a_parent_may_be_missed_once_it_is_in_journal_or_tombstone) },
     { TEST(a_tenant_is_forgotten_but_for_its_blocks_and_number) },
 };

@@ -110,6 +110,22 @@ static void roots_are_those_of_certificate_transparency(void)
     }
 }
 
+static void a_growing_tree_has_the_root_of_each_size(void)
+{
+    bal_merkle_tree tree = { .size = 0 };
+    bal_sha256 root;
+
+    make_leaves();
+    for (size_t n = 0; n <= MOST; n++) {
+        check_row(trees[n].root);
+        CHECK(tree.size == n);
+        CHECK_OK(bal_merkle_tree_root(&root, &tree, &check_err));
+        check_hash(&root, trees[n].root);
+        if (n < MOST)
+            CHECK_OK(bal_merkle_add(&tree, &leaves[n], &check_err));
+    }
+}
+
 static void the_root_of_many_leaves_is_right(void)
 {
     static bal_sha256 many[MANY];
@@ -306,6 +322,7 @@ static void a_path_of_any_length_and_size_ends(void)
 
 static const check_test tests[] = {
     { TEST(roots_are_those_of_certificate_transparency) },
+    { TEST(a_growing_tree_has_the_root_of_each_size) },
     { TEST(the_root_of_many_leaves_is_right) },
     { TEST(audit_paths_are_those_of_the_rfc) },
     { TEST(consistency_proofs_are_those_of_the_rfc) },

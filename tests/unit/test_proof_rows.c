@@ -32,6 +32,7 @@ static bal_graph *with_proofs(const char *name, unsigned count)
     bal_graph *graph = graphs_open(name);
     uint64_t epoch = 0;
 
+    CHECK_OK(bal_graph_set(graph, "trusted_keys", "k", &check_err));
     for (unsigned i = 0; i < 9; i++)
         CHECK_OK(bal_graph_epoch_next(graph, &epoch, &check_err));
     for (unsigned n = 0; n < count; n++) {

@@ -121,14 +121,14 @@ static void no_byte_of_what_was_forgotten_is_left_in_the_files(void)
     CHECK(count_in_files(__func__, MARKER) > MANY);
     uproot(graph);
     CHECK(count_in_files(__func__, MARKER) > 0);
-    CHECK_OK(bal_graph_scrub(graph, &check_err));
+    CHECK_OK(bal_graph_scrub(graph, 0, &check_err));
     CHECK(count_in_files(__func__, MARKER) == 0);
     CHECK(count_in_files(__func__, KEPT) > MANY);
     graphs_faults(&text, graph);
     CHECK(!text.len);
     /* It goes on working, with the statements that it had. */
     graphs_leaf(graph, "acme", "m1", "b1");
-    CHECK_OK(bal_graph_scrub(graph, &check_err));
+    CHECK_OK(bal_graph_scrub(graph, 0, &check_err));
     bal_graph_free(BAL_TAKE(graph));
     CHECK(count_in_files(__func__, MARKER) == 0);
 }
@@ -147,20 +147,50 @@ static void a_reader_of_the_log_makes_scrubbing_busy(void)
     CHECK(!sqlite3_open(graphs_path(__func__), &reader));
     CHECK(!sqlite3_exec(reader, "BEGIN; SELECT * FROM commits", NULL, NULL,
                         NULL));
-    CHECK_RC(BAL_EBUSY, bal_graph_scrub(graph, &check_err));
+    CHECK_RC(BAL_EBUSY, bal_graph_scrub(graph, 0, &check_err));
+    CHECK_RC(BAL_EBUSY, bal_graph_scrub(graph, BAL_SCRUB_NOW, &check_err));
     CHECK(!sqlite3_exec(reader, "COMMIT; BEGIN IMMEDIATE", NULL, NULL, NULL));
-    CHECK_RC(BAL_EBUSY, bal_graph_scrub(graph, &check_err));
+    CHECK_RC(BAL_EBUSY, bal_graph_scrub(graph, 0, &check_err));
     CHECK(!sqlite3_exec(reader, "COMMIT", NULL, NULL, NULL));
-    CHECK_OK(bal_graph_scrub(graph, &check_err));
+    CHECK_OK(bal_graph_scrub(graph, 0, &check_err));
     CHECK(!sqlite3_close(reader));
     BAL_LOCAL(bal_tx) tx = { 0 };
     CHECK_OK(bal_graph_begin(&tx, graph, 0, &check_err));
-    CHECK_RC(BAL_EINVAL, bal_graph_scrub(graph, &check_err));
+    CHECK_RC(BAL_EINVAL, bal_graph_scrub(graph, 0, &check_err));
+}
+
+/* With an hour of patience, and a log that grows by nothing. */
+static void who_does_not_wait_writes_nothing_while_there_is_a_reader(void)
+{
+    BAL_OWN(bal_graph) graph = NULL;
+    bal_db *db = NULL;
+    sqlite3 *reader = NULL;
+    char url[128], log[160];
+    BAL_LOCAL(bal_buf) before = { 0 };
+    BAL_LOCAL(bal_buf) after = { 0 };
+
+    bal_graph_free(graphs_open(__func__));
+    snprintf(url, sizeof(url), "sqlite:%s.db", __func__);
+    CHECK_OK(bal_db_open(&db, url, check_dir(), 3600, 0, &check_err));
+    CHECK_OK(bal_graph_open(&graph, db, 0, &check_err));
+    CHECK(!sqlite3_open(graphs_path(__func__), &reader));
+    CHECK(!sqlite3_exec(reader, "BEGIN; SELECT * FROM commits", NULL, NULL,
+                        NULL));
+    graphs_leaf(graph, "acme", "m1", "b1");
+    snprintf(log, sizeof(log), "%s-wal", graphs_path(__func__));
+    file_get(&before, log);
+    CHECK_RC(BAL_EBUSY, bal_graph_scrub(graph, BAL_SCRUB_NOW, &check_err));
+    file_get(&after, log);
+    CHECK(before.len && before.len == after.len);
+    CHECK(!sqlite3_exec(reader, "COMMIT", NULL, NULL, NULL));
+    CHECK_OK(bal_graph_scrub(graph, BAL_SCRUB_NOW, &check_err));
+    CHECK(!sqlite3_close(reader));
 }
 
 static const check_test tests[] = {
     { TEST(no_byte_of_what_was_forgotten_is_left_in_the_files) },
     { TEST(a_reader_of_the_log_makes_scrubbing_busy) },
+    { TEST(who_does_not_wait_writes_nothing_while_there_is_a_reader) },
 };
 
 CHECK_MAIN(tests)

@@ -52,6 +52,7 @@ static void fill_forgotten(bal_graph *graph)
     uint64_t epoch = 0;
 
     CHECK_OK(bal_graph_epoch_next(graph, &epoch, &check_err));
+    CHECK_OK(bal_graph_set(graph, "trusted_keys", "k", &check_err));
     CHECK_OK(bal_graph_proof_put(graph, &proof, &check_err));
     proof.index = 1;
     proof.attestation.bytes[1] = 1;
