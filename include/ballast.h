@@ -1,6 +1,6 @@
 /* ballast: version control for what a model has learned.
  *
- * Five sentences hold for every function below. Failure is a negative
+ * Six sentences hold for every function below. Failure is a negative
  * bal_code plus a text in err, which comes last and may be NULL. What is
  * created comes out first, is set only on success and is yours to _free, which
  * takes NULL. What a getter returns is borrowed from its object. A store may be
