@@ -99,10 +99,13 @@ cover: ## lines and branches that check runs, by folder
 
 docs: all ## what is generated from the tables
 	$(BUILD)/ballast --generate docs docs/cli.md
+	$(BUILD)/ballast --generate methods docs/methods.md
 
 docs-check: all
 	$(BUILD)/ballast --generate docs $(BUILD)/cli.md
 	diff -u docs/cli.md $(BUILD)/cli.md
+	$(BUILD)/ballast --generate methods $(BUILD)/methods.md
+	diff -u docs/methods.md $(BUILD)/methods.md
 
 bench: configure ## ratios, ours to cp, zstd, b3sum, in one run
 	$(MAKE_IT) --target tests

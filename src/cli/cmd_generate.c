@@ -1,5 +1,5 @@
-/* ballast generate: for the build, the man pages and docs/cli.md. Not told of
- * in help: it makes the help. */
+/* ballast generate: for the build, the man pages and what docs/ has of the
+ * tables. Not told of in help: it makes the help. */
 #include "cli/commands.h"
 #include "cli/help.h"
 #include "core/error.h"
@@ -57,12 +57,23 @@ static int docs(const char *file, bal_error *err)
     return bal_file_replace(file, text.data, text.len, err);
 }
 
+static int methods(const char *file, bal_error *err)
+{
+    BAL_LOCAL(bal_buf) text = { 0 };
+
+    int rc = bal_docs_methods(&text, err);
+    if (rc)
+        return rc;
+    return bal_file_replace(file, text.data, text.len, err);
+}
+
 static const struct {
     const char *name;
     int (*write)(const char *path, bal_error *err);
 } kinds[] = {
     { "man", man },
     { "docs", docs },
+    { "methods", methods },
 };
 
 static int run(bal_cli *cli, const void *values, bal_error *err)
@@ -72,14 +83,14 @@ static int run(bal_cli *cli, const void *values, bal_error *err)
         if (!strcmp(kinds[i].name, cli->args[0]))
             return kinds[i].write(cli->args[1], err);
     }
-    return bal_fail(err, BAL_EINVAL, "'%s' is not one of man, docs",
+    return bal_fail(err, BAL_EINVAL, "'%s' is not one of man, docs, methods",
                     cli->args[0]);
 }
 
 const bal_command bal_cmd_generate = {
     .name = "generate",
-    .synopsis = "man DIR | docs FILE",
-    .summary = "write the man pages, or docs/cli.md",
+    .synopsis = "man DIR | docs FILE | methods FILE",
+    .summary = "write the man pages, docs/cli.md or docs/methods.md",
     .about = "For the build.",
     .hidden = true,
     .min_args = 2,

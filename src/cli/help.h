@@ -36,5 +36,7 @@ BAL_CHECK int bal_man_command(bal_buf *to, const bal_command *command,
                               bal_error *err);
 /* docs/cli.md. */
 BAL_CHECK int bal_docs_write(bal_buf *to, bal_error *err);
+/* docs/methods.md. */
+BAL_CHECK int bal_docs_methods(bal_buf *to, bal_error *err);
 
 #endif
