@@ -2,6 +2,8 @@
 #ifndef CORE_HASH_H
 #define CORE_HASH_H
 
+#include <assert.h>
+
 #include "core/buf.h"
 
 /* Big enough for a blake3_hasher, so that callers need not see it. */
@@ -29,12 +31,17 @@ static inline size_t bal_ids_count(const bal_buf *ids)
     return ids->len / sizeof(bal_id);
 }
 
-/* Borrowed until the buffer grows; NULL in one that never had any. */
+/* Borrowed until the buffer grows; NULL of one that never had any. */
+static inline const bal_id *bal_ids_of(const bal_buf *ids)
+{
+    return (const bal_id *)(const void *)ids->data;
+}
+
+/* i is below the count. */
 static inline const bal_id *bal_ids_at(const bal_buf *ids, size_t i)
 {
-    const bal_id *first = (const bal_id *)(const void *)ids->data;
-
-    return first ? first + i : NULL;
+    assert(ids->data);
+    return bal_ids_of(ids) + i;
 }
 
 #endif

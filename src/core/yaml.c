@@ -48,7 +48,7 @@ static int append(const bal_yaml_node ***array, size_t *count, size_t *room,
                   const bal_yaml_node *node, bal_error *err)
 {
     const bal_yaml_node **grown =
-        bal_room_for_one((void *)*array, *count, room, sizeof(*grown));
+        bal_room_for_one((void *)*array, *count, room, sizeof(void *));
 
     if (!grown)
         return bal_fail_memory(err, "yaml");
@@ -57,18 +57,17 @@ static int append(const bal_yaml_node ***array, size_t *count, size_t *room,
     return 0;
 }
 
-static int new_node(bal_yaml_node **out, composer *self,
-                    const yaml_event_t *event, bal_error *err)
+/* NULL: no memory. */
+static bal_yaml_node *new_node(composer *self, const yaml_event_t *event)
 {
     bal_yaml_node *node = bal_arena_alloc(&self->to->arena, sizeof(*node));
 
     if (!node)
-        return bal_fail_memory(err, "yaml");
+        return NULL;
     node->line = (unsigned)event->start_mark.line + 1;
     node->column = (unsigned)event->start_mark.column + 1;
     node->nodes = 1;
-    *out = node;
-    return bal_yaml_count(&self->nodes, 1, node, err);
+    return node;
 }
 
 /* A value is complete: into what is open, or the document it is. */
@@ -167,18 +166,20 @@ static int scalar(composer *self, const yaml_event_t *event, bal_error *err)
     size_t len = event->data.scalar.length;
     bool plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
     frame *top = self->depth ? &self->frames[self->depth - 1] : NULL;
-    bal_yaml_type as;
-    bal_yaml_node *node;
-    int rc = new_node(&node, self, event, err);
-    if (rc)
-        return rc;
+    bal_yaml_type as = BAL_YAML_TEXT;
+    bal_yaml_node *node = new_node(self, event);
+    if (!node)
+        return bal_fail_memory(err, "yaml");
 
     if (memchr(text, '\0', len))
         return bal_yaml_fail(err, BAL_EINVAL, node, "a text with a nul byte");
     node->text = bal_arena_copy(&self->to->arena, text, len);
     if (!node->text)
         return bal_fail_memory(err, "yaml");
-    rc = type_of(&as, node, (const char *)event->data.scalar.tag, plain, err);
+    int rc = bal_yaml_count(&self->nodes, 1, node, err);
+    if (!rc)
+        rc = type_of(&as, node, (const char *)event->data.scalar.tag, plain,
+                     err);
     if (!rc)
         rc = bal_yaml_resolve(node, as, err);
     if (!rc)
@@ -205,8 +206,10 @@ static int open_frame(composer *self, const yaml_event_t *event,
 {
     const char *own = type == BAL_YAML_MAP ? TAG "map" : TAG "seq";
     const char *told = (const char *)tag;
-    bal_yaml_node *node;
-    int rc = new_node(&node, self, event, err);
+    bal_yaml_node *node = new_node(self, event);
+    if (!node)
+        return bal_fail_memory(err, "yaml");
+    int rc = bal_yaml_count(&self->nodes, 1, node, err);
     if (rc)
         return rc;
 
@@ -227,12 +230,12 @@ static int close_list(composer *self, bal_yaml_node *node,
                       bal_error *err)
 {
     const bal_yaml_node **kept =
-        bal_arena_alloc(&self->to->arena, (count + 1) * sizeof(*kept));
+        bal_arena_alloc(&self->to->arena, (count + 1) * sizeof(void *));
 
     if (!kept)
         return bal_fail_memory(err, "yaml");
-    if (count)
-        memcpy(kept, items, count * sizeof(*kept));
+    for (size_t i = 0; items && i < count; i++)
+        kept[i] = items[i];
     node->items = kept;
     node->count = count;
     return 0;

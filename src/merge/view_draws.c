@@ -97,12 +97,12 @@ int bal_view_order_draws(bal_view *self, bal_error *err)
 {
     if (!self->streamed || !self->method->draws)
         return 0;
-    bal_view_row **rows = calloc(self->row_count + 1, sizeof(*rows));
+    bal_view_row **rows = calloc(self->row_count + 1, sizeof(bal_view_row *));
     if (!rows)
         return bal_fail_memory(err, "planning a view");
     for (size_t i = 0; i < self->row_count; i++)
         rows[i] = &self->rows[i];
-    qsort(rows, self->row_count, sizeof(*rows), by_name);
+    qsort(rows, self->row_count, sizeof(bal_view_row *), by_name);
     uint64_t at = 0;
     int rc = 0;
     for (size_t i = 0; !rc && i < self->row_count; i++) {

@@ -58,9 +58,9 @@ static int remove_bytes(bal_store *self, const bal_pending *row, bal_buf *ids,
     int rc = bal_statement_ids(ids, json_object_get(row->plan, "blocks"), err);
 
     if (!rc && ids->len)
-        rc = bal_blocks_remove(self->blocks, bal_pending_tenant(row),
-                               bal_ids_at(ids, 0), bal_ids_count(ids), &freed,
-                               err);
+        rc =
+            bal_blocks_remove(self->blocks, bal_pending_tenant(row),
+                              bal_ids_of(ids), bal_ids_count(ids), &freed, err);
     if (!rc)
         rc = bal_view_cache_wipe(self, err);
     if (!rc)
@@ -80,7 +80,7 @@ static int mark(bal_store *self, bal_pending *row, const bal_buf *ids,
     if (!rc)
         rc = bal_graph_tenant(graph, &tenant, bal_pending_tenant(row), 0, err);
     if (!rc)
-        rc = bal_graph_blocks_forget(graph, tenant, bal_ids_at(ids, 0),
+        rc = bal_graph_blocks_forget(graph, tenant, bal_ids_of(ids),
                                      bal_ids_count(ids), err);
     if (!rc)
         rc = bal_graph_journal_state(graph, row->number, BAL_JOURNAL_REMOVED,

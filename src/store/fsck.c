@@ -133,8 +133,8 @@ int bal_fsck(bal_store *store, bal_tenant *tenant,
     rc = bal_fsck_unreadable(&self, rc, err);
     if (rc)
         return rc;
-    rc = bal_store_lock(&lock, store,
-                        repair ? BAL_LOCK_EXCLUSIVE : BAL_LOCK_SHARED, err);
+    rc = bal_store_lock_waiting(
+        &lock, store, repair ? BAL_LOCK_EXCLUSIVE : BAL_LOCK_SHARED, err);
     if (rc)
         return rc;
     rc = bal_graph_check(store->graph, fast, tell_fault, &self, err);

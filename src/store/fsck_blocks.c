@@ -326,7 +326,7 @@ static int tell_orphans(bal_inventory *self, bal_error *err)
     const char *detail = asked ? "no row names it; kept while more is wrong"
                                : "no row names it; `fsck --repair` removes it";
     bal_problem problem = { "orphan-block", NULL, detail, false };
-    const bal_id *ids = bal_ids_at(&self->orphans, 0);
+    const bal_id *ids = bal_ids_of(&self->orphans);
     size_t count = bal_ids_count(&self->orphans);
     uint64_t freed;
     int rc = 0;

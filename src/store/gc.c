@@ -61,13 +61,12 @@ static int forget_unused(sweep *self, bal_error *err)
 
     rc = bal_graph_unused(graph, tenant, note_unused, self, err);
     if (!rc)
-        rc =
-            bal_graph_blocks_forget(graph, tenant, bal_ids_at(&self->unused, 0),
-                                    bal_ids_count(&self->unused), err);
+        rc = bal_graph_blocks_forget(graph, tenant, bal_ids_of(&self->unused),
+                                     bal_ids_count(&self->unused), err);
     /* Noted as what a killed writer leaves, so that the next one goes on with
      * it. */
     if (!rc)
-        rc = bal_graph_intend(graph, tenant, "gc", bal_ids_at(&self->unused, 0),
+        rc = bal_graph_intend(graph, tenant, "gc", bal_ids_of(&self->unused),
                               bal_ids_count(&self->unused), err);
     return rc ? rc : bal_tx_commit(&tx, err);
 }
@@ -122,7 +121,7 @@ static int take_orphans(sweep *self, bal_error *err)
     if (rc)
         return rc;
     rc = bal_blocks_remove(self->store->blocks, tenant->name,
-                           bal_ids_at(&self->orphans, 0),
+                           bal_ids_of(&self->orphans),
                            bal_ids_count(&self->orphans), &freed, err);
     self->report->bytes_freed += freed;
     return rc;

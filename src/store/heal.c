@@ -25,8 +25,7 @@ typedef enum why_not {
 static const char *const reasons[] = {
     [NOTHING] = NULL,
     [NOT_ASKED] = "no manifest says what it is made of",
-    [NOT_WHOLE] = "it is part of a difference, which no folder holds: only "
-                  "whole tensors and files are healed",
+    [NOT_WHOLE] = "it is part of a difference, which no folder holds",
     [NOT_THERE] = "the folder to heal from has no such tensor or file",
     [NOT_SAME] = "what the folder to heal from has is not what was committed",
 };

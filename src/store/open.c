@@ -187,7 +187,8 @@ static void finish_deletions(bal_store *self)
     int rc = bal_forget_resume(self, &why);
 
     if (rc && rc != BAL_EBUSY)
-        bal_warn("forget", "%s", why.text);
+        bal_warn("forget", "%s%s%s", why.text, why.hint[0] ? ": " : "",
+                 why.hint);
 }
 
 int bal_store_open(bal_store **out, const bal_store_options *options,

@@ -17,8 +17,7 @@ static const char *const not_covered[] = {
     "backups and snapshots of the disk, the database or the backend",
     "replicas of the database or the backend",
     "running servers and processes that have it in memory",
-    "view caches of other roots on the same database: each is emptied when it "
-    "is opened next",
+    "view caches of other roots on the database, until they are opened",
     "exported copies, the ones named here included",
     "what storage media keep of overwritten and unlinked data",
 };

@@ -75,6 +75,9 @@ BAL_CHECK int bal_settings_match(const bal_store *self,
  * no deletion half done: one that was killed is finished first. */
 BAL_CHECK int bal_store_lock(bal_lock **out, bal_store *self,
                              enum bal_lock_mode mode, bal_error *err);
+/* The lock alone, whatever is in the journal: for who only looks. */
+BAL_CHECK int bal_store_lock_waiting(bal_lock **out, bal_store *self,
+                                     enum bal_lock_mode mode, bal_error *err);
 /* Alone, without waiting; EBUSY. */
 BAL_CHECK int bal_store_lock_now(bal_lock **out, bal_store *self,
                                  bal_error *err);

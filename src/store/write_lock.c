@@ -37,6 +37,12 @@ static int lock_once(bal_lock **out, const bal_store *self,
     return rc == BAL_EBUSY ? busy(self, err) : rc;
 }
 
+int bal_store_lock_waiting(bal_lock **out, bal_store *self,
+                           enum bal_lock_mode mode, bal_error *err)
+{
+    return lock_once(out, self, mode, self->wait, err);
+}
+
 int bal_store_lock_now(bal_lock **out, bal_store *self, bal_error *err)
 {
     return lock_once(out, self, BAL_LOCK_EXCLUSIVE, 0, err);
