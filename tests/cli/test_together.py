@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 
+import numpy as np
 import pytest
 
 from support import BALLAST, Store, environment, files, model, run, save
@@ -17,6 +18,9 @@ ROOT = os.geteuid() == 0
 
 def start(store, *args, **more):
     words = [BALLAST, "--root", store.root, "--tenant", store.tenant, *args]
+    # What a shell starts in the background ignores SIGINT, and hands that on.
+    more.setdefault("preexec_fn",
+                    lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     return subprocess.Popen([os.fspath(word) for word in words],
                             cwd=store.path, env=environment(),
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -95,7 +99,7 @@ def test_two_checkouts_to_one_folder_leave_one_whole(tmp_path):
 
 def large(path, size, seed=0):
     """One BF16 tensor of noise: work that lasts."""
-    data = os.urandom(1 << 20) * (size >> 20)
+    data = np.random.default_rng(seed).bytes(size)
     path.parent.mkdir(parents=True, exist_ok=True)
     return save(path, {f"w{seed}": ("BF16", (size // 2,), data)})
 
@@ -106,9 +110,10 @@ def test_a_signal_leaves_things_as_they_were(tmp_path, number, status):
     store = Store(tmp_path)
     model(tmp_path / "small")
     store("commit", "small", "-m", "before")
-    large(tmp_path / "big" / "model.safetensors", 256 << 20)
+    large(tmp_path / "big" / "model.safetensors", 768 << 20)
     stopped = 0
     # How long it works depends on the machine: try until it was caught at it.
+    # What it has stored once it need not store again, so early tries come first.
     for delay in [0.02, 0.05, 0.1, 0.2] + [0.01 * n for n in range(1, 40)]:
         if stopped == 2:
             break
