@@ -25,7 +25,7 @@ static double half_value(uint32_t bits)
         exponent ? ldexp(1024 + fraction, exponent - 25) : ldexp(fraction, -24);
 
     if (exponent == 31)
-        size = bits & 1023 ? NAN : INFINITY;
+        size = bits & 1023 ? (double)NAN : (double)INFINITY;
     return bits >> 15 ? -size : size;
 }
 

@@ -236,7 +236,7 @@ static void rows_that_are_not_finite_stay_the_base_s(void)
 
     for (size_t k = 0; k < SMALL; k++)
         x[k] = base[k] + (k < 4 ? 1.0 / (double)(1 << k) : 0);
-    x[9] = NAN;
+    x[9] = (double)NAN;
     merge_case_run(got, &one);
     CHECK(!memcmp(got + 4, base + 4, 8 * sizeof(got[0])));
     one.mergekit = true;

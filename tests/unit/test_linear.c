@@ -203,7 +203,7 @@ static const struct {
     bal_dtype dtype;
     double in, out;
 } scalings[] = {
-    { NULL, false, BAL_F32, 0.1F, 0.1F },
+    { NULL, false, BAL_F32, (double)0.1F, (double)0.1F },
     { NULL, true, BAL_BF16, 0.40625, 0.40625 },
     { "1", true, BAL_F16, -0.0, -0.0 },
     { "0", true, BAL_F32, -3, -0.0 },
@@ -211,7 +211,7 @@ static const struct {
     { "-1.7", true, BAL_BF16, 3, -5.09375 },
     { "0.3", false, BAL_F64, 3, 0.3 * 3 },
     { "0.3", true, BAL_F32, 5, 1.5 },
-    { "1e39", true, BAL_F32, 0, NAN },
+    { "1e39", true, BAL_F32, 0, (double)NAN },
     { "1e39", false, BAL_F32, 0, 0 },
 };
 

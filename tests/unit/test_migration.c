@@ -179,11 +179,12 @@ static void a_store_has_an_id_of_its_own_that_stays(void)
 /* Each stands where one of the steps wants to put something. */
 static void a_migration_that_fails_leaves_the_old_version(void)
 {
+    static const char trigger[] = "CREATE TRIGGER no BEFORE UPDATE ON moves "
+                                  "BEGIN SELECT RAISE(ABORT, 'no'); END";
     static const char *const obstacles[] = {
         "CREATE TABLE epoch (a)",
         "CREATE TABLE exports (a)",
-        "CREATE TRIGGER no BEFORE UPDATE ON moves "
-        "BEGIN SELECT RAISE(ABORT, 'no'); END",
+        trigger,
     };
 
     for (size_t i = 0; i < sizeof(obstacles) / sizeof(obstacles[0]); i++) {

@@ -224,7 +224,7 @@ static void rows_of_a_tall_tensor_each_have_their_ratio(void)
         double want = t * mean + (1 - t) * one.base[k];
 
         if (fabs(got[k] - want) > 1e-11 * (1 + t * t))
-            CHECK(!"near");
+            CHECK(false && "near");
     }
     for (size_t i = 0; i <= INPUTS; i++)
         free(all[i]);

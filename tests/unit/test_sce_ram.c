@@ -312,8 +312,10 @@ static void ramplus_tl_counts_over_the_whole_of_a_long_tensor(void)
 static void ram_passes_over_nan_and_takes_infinity(void)
 {
     static const double origin[8] = { 1, 1, 1, 1, 1, 1, 1, 1 };
-    const double a[8] = { NAN, NAN, INFINITY, INFINITY, 1, 2, 1, 1 };
-    const double b[8] = { 1, 3, 1, 1, NAN, NAN, 1, 1 };
+    const double nan = (double)NAN;
+    const double inf = (double)INFINITY;
+    const double a[8] = { nan, nan, inf, inf, 1, 2, 1, 1 };
+    const double b[8] = { 1, 3, 1, 1, nan, nan, 1, 1 };
     static const double want[8] = { 1, 3, HUGE_VAL, HUGE_VAL, 1, 2, 1, 1 };
     double got[8];
     merge_case one = { .method = "ram",

@@ -174,7 +174,7 @@ static void numbers_of_vectors_meet_their_elements(void)
 static void cosines_are_clamped_and_nans_kept(void)
 {
     CHECK(bal_cosine(1.0000001) == 1 && bal_cosine(-2) == -1);
-    CHECK(bal_cosine(0.25) == 0.25 && isnan(bal_cosine(NAN)));
+    CHECK(bal_cosine(0.25) == 0.25 && isnan(bal_cosine((double)NAN)));
 }
 
 static const check_test tests[] = {
