@@ -62,7 +62,7 @@ const bal_command bal_cmd_verify = {
         "is in the database, the blocks or the view cache. Prints "
         "'verified' or a line 'PROBLEM: ...' each, then the exit status is "
         "1. Content that was committed again later is told, and no "
-        "problem.\n\n"
+        "problem; so is that nobody signed it: then it is consistent at most.\n\n"
         "A FILE is a bundle that 'ballast proofs export' wrote, or a bare "
         "DSSE envelope. With --offline no store is needed, but --key: the "
         "key in a bundle is a hint and never trusted.",

@@ -90,8 +90,6 @@ const bal_param bal_della_linear_params[] = {
 
 /* Below this a sum of weights is none to divide by. */
 static const double least_sum = 1e-8;
-/* Below this part of the sum of magnitudes a sum is what rounding left of 0. */
-static const double nothing = 1e-12;
 
 /* A tile's shares: each input's difference times its weight, and with
  * consensus its weight where it counts. */
@@ -182,7 +180,7 @@ static void divisors(double *out, const shares *self)
 {
     const bal_tile *tile = self->tile;
     double *size = common_row(tile, 2);
-    double least = tile->arith->mergekit ? 0 : nothing;
+    double least = tile->arith->mergekit ? 0 : bal_rounded_zero;
 
     bal_op_sum(tile->arith, out, self->weights, tile->count, &self->range);
     for (size_t k = 0; k < tile->n; k++)

@@ -8,9 +8,6 @@
 #include "core/error.h"
 #include "merge/rows.h"
 
-/* Below this part of the sum of magnitudes a sum is what rounding left of 0. */
-static const double nothing = 1e-12;
-
 const bal_param bal_linear_params[] = {
     {
         .name = "weight",
@@ -133,21 +130,9 @@ int bal_linear_merge(double *out, const bal_tile *tile,
 int bal_linear_check(const double *weights, size_t count,
                      const bal_values *values, bal_error *err)
 {
-    double size = 0;
-
     if (!bal_value_bool(values, "normalize") || bal_value_mergekit(values))
         return 0;
-    for (size_t i = 0; i < count; i++)
-        size += fabs(weights[i]);
-    if (!isfinite(size))
-        return bal_fail(err, BAL_EINVAL,
-                        "weights whose sum is too large cannot be normalized");
-    if (fabs(sum_of(weights, count)) > nothing * size)
-        return 0;
-    return bal_hint(err,
-                    bal_fail(err, BAL_EINVAL,
-                             "weights that sum to zero cannot be normalized"),
-                    "--no-normalize");
+    return bal_weights_divisible(weights, count, "--no-normalize", err);
 }
 
 bool bal_linear_same(double weight, const bal_values *values)

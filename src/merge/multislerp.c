@@ -11,9 +11,6 @@
 #include "merge/rows.h"
 #include "merge/vectors.h"
 
-/* Below this part of the sum of magnitudes a sum is what rounding left of 0. */
-static const double nothing = 1e-12;
-
 const bal_param bal_multislerp_params[] = {
     {
         .name = "weight",
@@ -360,24 +357,10 @@ int bal_multislerp_merge(double *out, const bal_tile *tile,
 int bal_multislerp_check(const double *weights, size_t count,
                          const bal_values *values, bal_error *err)
 {
-    double sum = 0, size = 0;
-
     if (!bal_value_bool(values, "normalize_weights") ||
         bal_value_mergekit(values))
         return 0;
-    for (size_t i = 0; i < count; i++) {
-        sum += weights[i];
-        size += fabs(weights[i]);
-    }
-    if (!isfinite(size))
-        return bal_fail(err, BAL_EINVAL,
-                        "weights whose sum is too large cannot be normalized");
-    if (fabs(sum) > nothing * size)
-        return 0;
-    return bal_hint(err,
-                    bal_fail(err, BAL_EINVAL,
-                             "weights that sum to zero cannot be normalized"),
-                    "--no-normalize-weights");
+    return bal_weights_divisible(weights, count, "--no-normalize-weights", err);
 }
 
 bool bal_multislerp_same(double weight, const bal_values *values)

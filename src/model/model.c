@@ -392,3 +392,12 @@ void bal_model_free(bal_model *self)
     free(self->places);
     free(self);
 }
+
+int bal_model_mirror(bal_model *self, const bal_model *of, bal_error *err)
+{
+    int rc = bal_model_tell(self, bal_model_facts(of), err);
+
+    for (size_t i = 0; i < bal_model_count(of) && !rc; i++)
+        rc = bal_model_add(self, bal_model_at(of, i), i, err);
+    return rc ? rc : bal_model_ready(self, err);
+}

@@ -50,6 +50,10 @@ void *bal_model_alloc(size_t size, const bal_model_ops *ops);
 BAL_CHECK int bal_model_add(bal_model *self, const bal_tensor *entry,
                             size_t tag, bal_error *err);
 BAL_CHECK int bal_model_ready(bal_model *self, bal_error *err);
+/* The facts and entries of another model, each at the other's index, for one
+ * that stands in front of it; ready. */
+BAL_CHECK int bal_model_mirror(bal_model *self, const bal_model *of,
+                               bal_error *err);
 size_t bal_model_tag(const bal_model *self, size_t i);
 /* Copies of the texts, in the arena. */
 BAL_CHECK int bal_model_tell(bal_model *self, const bal_facts *facts,

@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/room.h"
 #include "core/str.h"
 #include "graph/proofs.h"
 #include "store/forget_finish.h"
+#include "store/named_id.h"
 #include "store/statement.h"
 #include "store/trust.h"
 
@@ -24,18 +26,6 @@ void bal_pendings_done(bal_pendings *self)
         bal_pending_done(&self->rows[i]);
     free(self->rows);
     *self = (bal_pendings){ 0 };
-}
-
-static int grow(bal_pendings *self, bal_error *err)
-{
-    size_t room = self->room ? 2 * self->room : 4;
-    bal_pending *rows = realloc(self->rows, room * sizeof(*rows));
-
-    if (!rows)
-        return bal_fail_memory(err, "the journal");
-    self->rows = rows;
-    self->room = room;
-    return 0;
 }
 
 static const char *text_of(const json_t *object, const char *member)
@@ -113,13 +103,8 @@ static bool are_views(const json_t *value)
 {
     for (size_t i = 0; i < json_array_size(value); i++) {
         const char *text = json_string_value(json_array_get(value, i));
-        const char *colon = text ? strchr(text, ':') : NULL;
-        char name[65] = "";
-        if (!colon || colon - text >= (ptrdiff_t)sizeof(name))
-            return false;
-        memcpy(name, text, (size_t)(colon - text));
-        if (bal_tenant_check(name, NULL) ||
-            !bal_hex_valid(colon + 1, BAL_ID_HEX))
+        bal_named_id view;
+        if (bal_named_id_parse(&view, text, NULL))
             return false;
     }
     return json_is_array(value);
@@ -193,13 +178,15 @@ static int read_plan(bal_pending *out, const bal_journal_row *row,
 static int take_row(void *ctx, const bal_journal_row *row, bal_error *err)
 {
     bal_pendings *self = ctx;
-    int rc = self->count == self->room ? grow(self, err) : 0;
-    if (rc)
-        return rc;
+    bal_pending *rows =
+        bal_room_for_one(self->rows, self->count, &self->room, sizeof(*rows));
+    if (!rows)
+        return bal_fail_memory(err, "the journal");
 
+    self->rows = rows;
     bal_pending *next = &self->rows[self->count++];
     *next = (bal_pending){ .number = row->number, .state = row->state };
-    rc = read_plan(next, row, &next->why);
+    int rc = read_plan(next, row, &next->why);
     if (rc == BAL_ENOMEM)
         return bal_fail_memory(err, "the journal");
     return 0;

@@ -64,16 +64,6 @@ static void guard_free(bal_model *model)
 
 static const bal_model_ops guard_ops = { guard_read, guard_free };
 
-/* Entries are added in the order of the inner model, and keep their index. */
-static int list(guard *self, bal_error *err)
-{
-    int rc = bal_model_tell(&self->base, bal_model_facts(self->inner), err);
-
-    for (size_t i = 0; i < bal_model_count(self->inner) && !rc; i++)
-        rc = bal_model_add(&self->base, bal_model_at(self->inner, i), i, err);
-    return rc ? rc : bal_model_ready(&self->base, err);
-}
-
 int bal_guard_open(bal_model **out, bal_tenant *tenant, const bal_id *commit,
                    uint64_t epoch, bal_model *model, bal_error *err)
 {
@@ -88,7 +78,7 @@ int bal_guard_open(bal_model **out, bal_tenant *tenant, const bal_id *commit,
     made->tenant = *tenant;
     made->commit = *commit;
     atomic_init(&made->epoch, epoch);
-    int rc = list(made, err);
+    int rc = bal_model_mirror(&made->base, made->inner, err);
     if (rc)
         return rc;
     *out = BAL_TAKE(self);

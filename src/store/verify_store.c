@@ -8,6 +8,7 @@
 #include "core/str.h"
 #include "graph/forgets.h"
 #include "store/forget_finish.h"
+#include "store/named_id.h"
 #include "store/statement.h"
 #include "store/verify.h"
 #include "store/view_cache.h"
@@ -215,27 +216,23 @@ static int any_again(bal_verification *self, bool *any, bal_error *err)
 static int broken_cache(bal_verification *self, const char *text,
                         bal_error *err)
 {
-    const char *colon = text ? strchr(text, ':') : NULL;
-    char tenant[65] = "";
     bal_presence found = { .row = false };
-    bal_id manifest;
+    bal_named_id view;
     bool there = false;
 
-    if (colon && colon - text < (ptrdiff_t)sizeof(tenant))
-        memcpy(tenant, text, (size_t)(colon - text));
-    if (!bal_name_valid(tenant) || bal_id_parse(&manifest, colon + 1, NULL))
+    if (bal_named_id_parse(&view, text, NULL))
         return bal_verify_tell(self, BAL_FINDING_PROBLEM, err,
                                "the statement names a view that is none");
-    int rc = bal_view_cache_has(self->store, tenant, &manifest, &there, err);
+    int rc =
+        bal_view_cache_has(self->store, view.tenant, &view.id, &there, err);
     if (rc || !there)
         return rc;
     /* The same view, recorded again since, may have been resolved again. */
-    rc = bal_graph_presence(self->store->graph, tenant, BAL_PRESENCE_MANIFEST,
-                            &manifest, &found, err);
+    rc = bal_graph_presence(self->store->graph, view.tenant,
+                            BAL_PRESENCE_MANIFEST, &view.id, &found, err);
     if (rc || (found.there && found.oldest >= self->epoch))
         return rc;
-    return problem(self, "the view cache has manifest", &manifest, "still",
-                   err);
+    return problem(self, "the view cache has manifest", &view.id, "still", err);
 }
 
 int bal_verify_cache(bal_verification *self, bal_error *err)

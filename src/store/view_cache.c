@@ -248,19 +248,9 @@ static int place_entries(cached_view *self, bal_error *err)
     return 0;
 }
 
-/* Entries are added in the order of the view, and keep their index. */
-static int list(cached_view *self, bal_error *err)
-{
-    int rc = bal_model_tell(&self->base, bal_model_facts(self->view), err);
-
-    for (size_t i = 0; i < bal_model_count(self->view) && !rc; i++)
-        rc = bal_model_add(&self->base, bal_model_at(self->view, i), i, err);
-    return rc ? rc : bal_model_ready(&self->base, err);
-}
-
 static int complete(cached_view *self, bal_error *err)
 {
-    int rc = list(self, err);
+    int rc = bal_model_mirror(&self->base, self->view, err);
     if (!rc)
         rc = bal_pack_plan(&self->pack, self->view, self->block_size, err);
     if (!rc)

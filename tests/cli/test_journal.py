@@ -336,6 +336,18 @@ def test_a_row_that_is_no_plan_is_named(store, keys, text):
     check_refused(store, keys[0], 0, "row 1 of the journal")
 
 
+@pytest.mark.parametrize("more", [[], ["--repair"], ["--fast"]])
+def test_fsck_tells_of_a_row_that_is_no_plan_and_looks_at_all_else(store, more):
+    put_row(store, 1, "acme", 0, "{}")
+    block = next((store.root / "blocks" / "acme").rglob("?" * 64))
+    block.unlink()
+    told = store("fsck", "--json", *more, code=1).json
+    kinds = {problem["kind"] for problem in told["problems"]}
+    assert {"unreadable-row", "missing-block"} <= kinds
+    assert told["checked"]["commits"] == 4
+    assert len(rows(store)) == 1
+
+
 def test_a_row_whose_tenant_is_another_than_its_plans_is_named(store, keys):
     clear(*begin(store, "main"))
     (row,) = rows(store)

@@ -176,6 +176,26 @@ static void forgetting_takes_one_view_or_all_and_adds_its_bytes(void)
     }
 }
 
+/* A tenant's name may come out of a database that somebody has written to. */
+static void what_is_no_tenants_name_leads_nowhere(void)
+{
+    static const char *const names[] = { "..",   "../../x", "a/b",
+                                         "/etc", "",        ".epoch" };
+    BAL_LOCAL(scene) self = { 0 };
+    uint64_t bytes = 0;
+
+    scene_init(&self, 0);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        check_row(names[i]);
+        CHECK_RC(BAL_ECORRUPT,
+                 bal_view_cache_forget(self.store, names[i], &self.manifest,
+                                       &bytes, &check_err));
+        CHECK_RC(BAL_ECORRUPT, bal_view_cache_forget(self.store, names[i], NULL,
+                                                     &bytes, &check_err));
+    }
+    CHECK(!bytes);
+}
+
 static void settling_keeps_the_last_epoch_and_empties_older_ones(void)
 {
     static const struct {
@@ -224,6 +244,7 @@ static const check_test tests[] = {
     { TEST(what_is_damaged_or_strange_is_told) },
     { TEST(what_is_being_written_counts_as_there) },
     { TEST(forgetting_takes_one_view_or_all_and_adds_its_bytes) },
+    { TEST(what_is_no_tenants_name_leads_nowhere) },
     { TEST(settling_keeps_the_last_epoch_and_empties_older_ones) },
     { TEST(nothing_is_put_in_while_another_has_the_store_alone) },
 };
