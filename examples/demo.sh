@@ -80,9 +80,11 @@ else
 fi
 
 folders=$(bytes_in ft-small ft-large)
-store=$(bytes_in .ballast)
+cache=$(bytes_in .ballast/cache)
+store=$(($(bytes_in .ballast) - cache))
 echo
 echo "the two fine-tunes as folders   $folders bytes"
 echo "the store, with the blend       $store bytes"
+echo "  and the blend as it resolved  $cache bytes, a cache (--no-cache)"
 echo "saved                           $((folders - store)) bytes," \
     "$((100 - 100 * store / folders)) %"

@@ -1,4 +1,5 @@
-"""docs/walkthrough.md is run as it stands: what it shows is what happens."""
+"""docs/walkthrough.md and the demo are run as they stand: what they show is what
+happens."""
 
 import os
 import re
@@ -63,3 +64,13 @@ def test_every_command_of_the_page_prints_what_the_page_shows(tmp_path):
         got = "".join(text for text in answer.splitlines(True)
                       if not text.startswith("hint: "))
         assert normal(got) == normal(want), f"line {line}: {command}"
+
+
+def test_the_demo_gets_all_back_and_saves_more_than_half():
+    done = subprocess.run([TREE / "examples" / "demo.sh"],
+                          env=environment({"BALLAST": BALLAST}), check=True,
+                          capture_output=True, text=True, timeout=120)
+    assert done.stderr == ""
+    assert "ft-small-again is ft-small, bit for bit" in done.stdout
+    saved = re.search(r"^saved +\d+ bytes, (\d+) %$", done.stdout, re.M)
+    assert int(saved[1]) > 50
