@@ -66,11 +66,11 @@ def test_every_command_of_the_page_prints_what_the_page_shows(tmp_path):
         assert normal(got) == normal(want), f"line {line}: {command}"
 
 
-def test_the_demo_gets_all_back_and_saves_more_than_half():
+def test_the_demo_gets_all_back_and_saves_more_than_a_third():
     done = subprocess.run([TREE / "examples" / "demo.sh"],
                           env=environment({"BALLAST": BALLAST}), check=True,
                           capture_output=True, text=True, timeout=120)
     assert done.stderr == ""
     assert "ft-small-again is ft-small, bit for bit" in done.stdout
     saved = re.search(r"^saved +\d+ bytes, (\d+) %$", done.stdout, re.M)
-    assert int(saved[1]) > 50
+    assert int(saved[1]) > 33
