@@ -6,7 +6,7 @@
 struct merge_opts {
     const char *method, *message, *ref, *metadata, *author, *base_model;
     const char *parent;
-    const char *base, *space, *dtype, *seed, *arithmetic;
+    const char *base, *space, *dtype, *out_dtype, *seed, *arithmetic, *stream;
     bool strict, unite;
     bal_opt_list params; /* name, value, name, value … */
 };
@@ -29,10 +29,16 @@ static const bal_opt opts[] = {
       "merge every tensor that any input has (the default)" },
     { 0, "dtype", BAL_OPT_STRING, offsetof(struct merge_opts, dtype), "DTYPE",
       "of the result, if not the inputs' own" },
+    { 0, "out-dtype", BAL_OPT_STRING, offsetof(struct merge_opts, out_dtype),
+      "DTYPE",
+      "of the result of arithmetic mergekit, whose inputs are cast to "
+      "--dtype" },
     { 0, "seed", BAL_OPT_STRING, offsetof(struct merge_opts, seed), "N",
       "for methods that draw random numbers; drawn if not told" },
     { 0, "arithmetic", BAL_OPT_ENUM, offsetof(struct merge_opts, arithmetic),
       "precise|mergekit", "precise if not told" },
+    { 0, "mergekit-stream", BAL_OPT_STRING, offsetof(struct merge_opts, stream),
+      "SEED", "draw the numbers that mergekit draws for --random-seed SEED" },
     { 0, "parent", BAL_OPT_STRING, offsetof(struct merge_opts, parent), "SPEC",
       "the commit that the ref must be at, else it is a conflict" },
     { 0, "base-model", BAL_OPT_STRING, offsetof(struct merge_opts, base_model),
@@ -172,8 +178,10 @@ static int fill(bal_recipe *recipe, const struct merge_opts *given,
     const char *const named[][2] = {
         { "space", given->space },
         { "dtype", given->dtype },
+        { "out_dtype", given->out_dtype },
         { "seed", given->seed },
         { "arithmetic", given->arithmetic },
+        { "mergekit_stream", given->stream },
         { "strict", given->strict ? "true" : NULL },
     };
 
@@ -282,12 +290,18 @@ const bal_command bal_cmd_merge = {
              "its weight (1 if not told), and parameters of its own where "
              "the method has such. A view is resolved when it is read: by "
              "checkout, apply, diff, or another merge.\n\n"
+             "A value may be a gradient over the layers, 0,0.5,1, and be for "
+             "some tensors: FILTER:VALUE for those whose name contains FILTER; "
+             "several with ';' between them, of which the first that fits "
+             "holds.\n\n"
              "Parameters are the method's own; 'ballast methods METHOD' tells "
              "types, defaults and bounds.",
     .examples = "ballast merge support@0.6 finance@0.4 -m blend --ref blend\n"
                 "ballast merge a b --no-normalize -m \"a + b\"\n"
                 "ballast merge chat code --method ties --base llama "
-                "--density 0.3 -m ties\n",
+                "--density 0.3 -m ties\n"
+                "ballast merge chat code --method slerp "
+                "--t 'self_attn:0,0.5,1;mlp:1,0;0.5' -m slerp\n",
     .arg = "SPEC",
     .min_args = 1,
     .max_args = BAL_ANY_ARGS,

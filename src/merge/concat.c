@@ -263,16 +263,15 @@ static int read_adapters(concat *self, bal_error *err)
     return self->modules ? 0 : bal_fail_memory(err, "merging adapters");
 }
 
-static int join_modules(concat *self, const bal_method *method,
-                        const double *weights, const bal_values *values,
-                        bal_error *err)
+static int join_modules(concat *self, bal_shares *shares, bal_error *err)
 {
     for (size_t k = 0; k < self->count; k++) {
-        double weight = method->share(weights, self->count, k, values);
-
         for (size_t i = 0; i < self->adapters[k].count; i++) {
-            int rc =
-                add_share(self, k, &self->adapters[k].rows[i], weight, err);
+            const bal_lora *lora = &self->adapters[k].rows[i];
+            double share;
+            int rc = bal_share_of(&share, shares, lora->module, k, err);
+            if (!rc)
+                rc = add_share(self, k, lora, share, err);
             if (rc)
                 return within_input(self, err, rc, k);
         }
@@ -424,21 +423,17 @@ static int take_inputs(concat *self, const bal_recipe *recipe,
     self->adapters = calloc(recipe->count, sizeof(*self->adapters));
     if (!self->inputs || !self->adapters)
         return bal_fail_memory(err, "merging adapters");
-    for (; self->count < recipe->count; self->count++)
+    for (; self->count < bal_recipe_merged(recipe); self->count++)
         self->inputs[self->count] = bal_model_ref(inputs[self->count]);
     return 0;
 }
 
-static int join_all(concat *self, const bal_recipe *recipe,
-                    const bal_values *values, bal_error *err)
+static int join_all(concat *self, const bal_recipe *recipe, bal_error *err)
 {
-    double *weights = calloc(recipe->count, sizeof(*weights));
-    if (!weights)
-        return bal_fail_memory(err, "merging adapters");
-    for (size_t i = 0; i < recipe->count; i++)
-        weights[i] = recipe->inputs[i].weight;
-    int rc = join_modules(self, recipe->method, weights, values, err);
-    free(weights);
+    BAL_LOCAL(bal_shares) shares = { 0 };
+    int rc = bal_shares_init(&shares, recipe, self->adapters, err);
+    if (!rc)
+        rc = join_modules(self, &shares, err);
     if (!rc && recipe->strict)
         rc = check_strict(self, err);
     choose_dtype(self, recipe->dtype);
@@ -446,15 +441,14 @@ static int join_all(concat *self, const bal_recipe *recipe,
 }
 
 static int plan(concat *self, const bal_recipe *recipe,
-                bal_model *const *inputs, const bal_values *values,
-                bal_error *err)
+                bal_model *const *inputs, bal_error *err)
 {
     int rc = take_inputs(self, recipe, inputs, err);
 
     if (!rc)
         rc = read_adapters(self, err);
     if (!rc)
-        rc = join_all(self, recipe, values, err);
+        rc = join_all(self, recipe, err);
     if (!rc)
         rc = list(self, err);
     if (!rc)
@@ -467,20 +461,18 @@ static int plan(concat *self, const bal_recipe *recipe,
 int bal_concat_open(bal_model **out, const bal_recipe *recipe,
                     bal_model *const *inputs, bal_error *err)
 {
-    const bal_method *method = recipe->method;
-    BAL_LOCAL(bal_values) values = { 0 };
+    bool same = false;
 
     /* Settling refuses it, a recipe out of a database may still ask. */
-    if (!method->share)
+    if (!recipe->method->share)
         return bal_fail(err, BAL_ECORRUPT,
                         "a recipe of method '%s' in product space",
-                        method->info.name);
-    int rc = bal_values_init(&values, recipe, err);
+                        recipe->method->info.name);
+    int rc = bal_shares_same(&same, recipe, err);
     if (rc)
         return rc;
     /* One adapter that comes out as it went in is that adapter. */
-    if (recipe->count == 1 && recipe->dtype < 0 && method->same &&
-        method->same(recipe->inputs[0].weight, &values)) {
+    if (same) {
         *out = bal_model_ref(inputs[0]);
         return 0;
     }
@@ -488,7 +480,7 @@ int bal_concat_open(bal_model **out, const bal_recipe *recipe,
     if (!self)
         return bal_fail_memory(err, "merging adapters");
     BAL_OWN(bal_model) model = &self->model;
-    rc = plan(self, recipe, inputs, &values, err);
+    rc = plan(self, recipe, inputs, err);
     if (rc)
         return rc;
     *out = BAL_TAKE(model);

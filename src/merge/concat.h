@@ -2,6 +2,7 @@
 #ifndef MERGE_CONCAT_H
 #define MERGE_CONCAT_H
 
+#include "merge/layers.h"
 #include "merge/values.h"
 #include "model/peft.h"
 
@@ -29,5 +30,28 @@ typedef struct bal_joined {
 BAL_CHECK int bal_concat_config(bal_buf *out, const bal_loras *adapters,
                                 size_t count, const bal_joined *modules,
                                 size_t module_count, bal_error *err);
+
+/* What each adapter's maps are multiplied by, module by module: parameters may
+ * go over the layers, or be for some modules only. Filters and layers are
+ * looked for in a module's name. */
+typedef struct bal_shares {
+    const bal_method *method;
+    bal_rules rules;
+    bal_values values;
+    bal_stacks stacks;
+    bal_place *places;
+    double *weights;
+    size_t count;
+    const char *latest; /* the module that values are of, NULL: none */
+} bal_shares;
+BAL_CHECK int bal_shares_init(bal_shares *out, const bal_recipe *recipe,
+                              const bal_loras *adapters, bal_error *err);
+void bal_shares_done(bal_shares *self);
+/* EINVAL: no share can be computed of these weights. */
+BAL_CHECK int bal_share_of(double *out, bal_shares *self, const char *module,
+                           size_t input, bal_error *err);
+/* *out: the result is the one input as it is. */
+BAL_CHECK int bal_shares_same(bool *out, const bal_recipe *recipe,
+                              bal_error *err);
 
 #endif

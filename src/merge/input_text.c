@@ -27,13 +27,28 @@ static int put(json_t *to, const char *name, const char *value, bal_error *err)
     return 0;
 }
 
+/* The bytes of "name=value" in "name=value,name=value": values may have commas
+ * of their own, as gradients do. */
+static size_t pair_len(const char *text)
+{
+    size_t len = strcspn(text, ",");
+
+    while (text[len]) {
+        size_t more = strcspn(text + len + 1, ",");
+        if (memchr(text + len + 1, '=', more))
+            break;
+        len += more + 1;
+    }
+    return len;
+}
+
 /* ",name=value,…", behind the spec. */
 static int parse_parameters(json_t *to, bal_arena *arena, const char *at,
                             bal_error *err)
 {
     while (*at == ',') {
         at++;
-        size_t len = strcspn(at, ",");
+        size_t len = pair_len(at);
         char *name = bal_arena_copy(arena, at, len);
         if (!name)
             return bal_fail_memory(err, "an input");
@@ -53,14 +68,9 @@ static int parse_weight(json_t *to, bal_arena *arena, const char *text,
                         size_t len, bal_error *err)
 {
     const char *weight = bal_arena_copy(arena, text, len);
-    double value;
 
-    if (!weight)
-        return bal_fail_memory(err, "an input");
-    int rc = bal_parse_f64(&value, weight, err);
-    if (rc)
-        return bal_within(err, rc, "weight");
-    return put(to, BAL_WEIGHT, weight, err);
+    return weight ? put(to, BAL_WEIGHT, weight, err)
+                  : bal_fail_memory(err, "an input");
 }
 
 static int parse_spec(bal_input_text *out, bal_arena *arena, const char *text,
@@ -91,21 +101,14 @@ static int parse(bal_input_text *out, bal_arena *arena, const char *text,
     size_t len = strcspn(text, ",");
     const char *at = weight_at(text, len);
     size_t spec = at ? (size_t)(at - text) : len;
-    int rc = parse_spec(out, arena, text, spec, err);
 
+    /* A weight of "0,0.5,1" goes on behind the comma. */
+    if (at)
+        len = spec + 1 + pair_len(at + 1);
+    int rc = parse_spec(out, arena, text, spec, err);
     if (!rc && at)
         rc = parse_weight(out->parameters, arena, at + 1, len - spec - 1, err);
-    if (!rc)
-        rc = parse_parameters(out->parameters, arena, text + len, err);
-    if (rc)
-        return rc;
-    const char *weight =
-        json_string_value(json_object_get(out->parameters, BAL_WEIGHT));
-    out->weight = 1;
-    if (!weight)
-        return 0;
-    rc = bal_parse_f64(&out->weight, weight, err);
-    return rc ? bal_within(err, rc, "weight") : 0;
+    return rc ? rc : parse_parameters(out->parameters, arena, text + len, err);
 }
 
 int bal_input_parse(bal_input_text *out, bal_arena *arena, const char *text,

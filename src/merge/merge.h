@@ -152,25 +152,43 @@ typedef struct bal_input {
     char tenant[65];
     bal_id commit;
     bal_id manifest;
+    /* Told, if it is not 1 and the parameters tell none. Recorded: what it
+     * weighs, NaN where that differs from tensor to tensor. */
     double weight;
-    json_t *parameters; /* object of its own parameters, name to text; NULL:
-                           none. "weight" in it is the weight, told */
-    bool weighted;      /* the weight was told: bal_recipe_add sets it */
+    json_t *parameters;  /* object of its own parameters, name to text; NULL:
+                            none. "weight" in it is the weight, told */
+    size_t slice;        /* that it is a source of; 0 where there are none */
+    uint64_t first, end; /* its layers, of a source */
+    bool adapter;        /* an adapter, put onto input `onto` and merged as the
+                            model that comes of it */
+    size_t onto;
+    bool carrier; /* there to be put onto, not merged: behind all others */
 } bal_input;
+
+/* Inputs that are merged with one another: all of a recipe, or the sources of
+ * some of the result's layers. */
+typedef struct bal_slice {
+    size_t base;        /* which input is the base, BAL_NONE: none is */
+    json_t *parameters; /* as a recipe's, and before them; NULL: none */
+} bal_slice;
 
 struct bal_recipe {
     const bal_method *method;
     bal_space space;
     bool strict;
     int dtype;          /* bal_dtype of the result, -1: the inputs' own */
+    int out_dtype;      /* the same after a merge in dtype: of mergekit's
+                           arithmetic, where dtype is the inputs', too */
     json_t *parameters; /* object, name to text (shortest round trip) */
-    double weight;      /* of inputs that tell none */
+    json_t *vocabulary; /* bal_vocab_want's, NULL: the inputs' own */
     bool mergekit;      /* the arithmetic */
     uint64_t seed;      /* of a SEEDED method */
     bool seeded;        /* the seed was told; settling draws one */
     uint64_t stream;    /* the seed of mergekit's stream */
     bool streamed;      /* it is drawn from, in place of the seed */
-    size_t base;        /* which input is the base, BAL_NONE: none is */
+    bal_slice *slices;  /* one where there are none, else sliced is set */
+    size_t slice_count, slice_room;
+    bool sliced;
     bal_input *inputs;
     size_t count, room;
 };
@@ -188,12 +206,11 @@ struct bal_recipe {
 BAL_OWNABLE(bal_recipe)
 
 /* "[tenant:]spec[@weight][,name=value]…" taken apart: texts in the arena,
- * tenant NULL if not named. A weight that is told is in parameters too, under
- * that name; one that is not is 1. The "@{1}" of a spec is no weight. EINVAL.
- */
+ * tenant NULL if not named. A weight that is told is among the parameters,
+ * under that name; values are not looked into, and may be gradients. The "@{1}"
+ * of a spec is no weight. EINVAL. */
 typedef struct bal_input_text {
     const char *tenant, *spec;
-    double weight;
     json_t *parameters; /* owned by the caller */
 } bal_input_text;
 BAL_CHECK int bal_input_parse(bal_input_text *out, bal_arena *arena,
@@ -202,6 +219,15 @@ BAL_CHECK int bal_input_parse(bal_input_text *out, bal_arena *arena,
  * has not or has but once for all inputs, a weight that is not finite. */
 BAL_CHECK int bal_recipe_add(bal_recipe *self, const bal_input *input,
                              bal_error *err);
+/* One more slice, whose sources are the inputs that say so: layers [first, end)
+ * of each, as many of all, which become the result's next ones. What comes
+ * before the layers is merged of the first slice's sources, what comes behind
+ * of the last one's. Before any input. parameters is taken, also on failure. */
+BAL_CHECK int bal_recipe_add_slice(bal_recipe *self, json_t *parameters,
+                                   bal_error *err);
+const bal_slice *bal_recipe_slice(const bal_recipe *self, size_t i);
+/* The inputs that are not carriers. */
+size_t bal_recipe_merged(const bal_recipe *self);
 /* An input that is the base: one that is there already if it is the same commit
  * and tells nothing of its own, else the last. EINVAL: there is a base, or it
  * has a weight or parameters and the method does not take it as one more
@@ -209,12 +235,15 @@ BAL_CHECK int bal_recipe_add(bal_recipe *self, const bal_input *input,
 BAL_CHECK int bal_recipe_add_base(bal_recipe *self, const bal_input *input,
                                   bal_error *err);
 /* As recorded: {"method", "arithmetic", "space", "strict", "dtype",
- * "parameters", "base"?, "seed"?, "mergekit_stream"?, "inputs": [{"tenant",
- * "commit", "manifest", "weight", "parameters"?}]}; floats and seeds as
- * strings. "base" is there if one is named or the method has a role for it,
- * "mergekit_stream" if it is drawn from, "seed" if it is not and the method is
- * SEEDED. And back: ECORRUPT; EUNSUPPORTED for a method or arithmetic that a
- * newer version wrote. */
+ * "out_dtype"?, "parameters", "tokenizer"?, "base"?, "seed"?,
+ * "mergekit_stream"?, "slices"?: [{"base", "parameters"?}], "inputs":
+ * [{"tenant", "commit", "manifest", "weight", "parameters"?, "slice"?,
+ * "layers"?, "onto"?, "carrier"?}]}; floats and seeds as strings, the weight of
+ * an input complete. "base" is there if one is named or the method has a role
+ * for it, but not beside "slices", which have their own; "mergekit_stream" if
+ * it is drawn from, "seed" if it is not and the method is SEEDED. And back:
+ * ECORRUPT; EUNSUPPORTED for a method or arithmetic that a newer version wrote.
+ */
 BAL_CHECK int bal_recipe_json(json_t **out, const bal_recipe *self,
                               bal_error *err);
 BAL_CHECK int bal_recipe_parse(bal_recipe **out, const json_t *json,

@@ -25,8 +25,8 @@ static const bal_mergekit_key top_keys[] = {
     { "dtype", NULL },
     { "out_dtype", NULL },
     { "name", NULL },
-    { "tokenizer_source", "another vocabulary" },
-    { "tokenizer", "another vocabulary" },
+    { "tokenizer_source", NULL },
+    { "tokenizer", NULL },
     { "chat_template", "another chat template" },
     { "gate_mode", "a mixture of experts, which is not a merge" },
     { "experts", "a mixture of experts, which is not a merge" },
@@ -108,9 +108,8 @@ static int text_of(const char **out, const bal_yaml_node *map, const char *key,
 
 /* ---- slices and modules ------------------------------------------------- */
 
-/* The source's layers, [0, end). */
-static int read_range(uint64_t *end, const bal_yaml_node *source,
-                      bal_error *err)
+int bal_mergekit_range(bal_mergekit_model *out, const bal_yaml_node *source,
+                       bal_error *err)
 {
     const bal_yaml_node *range = bal_yaml_get(source, "layer_range");
     bool pair = range && range->type == BAL_YAML_LIST && range->count == 2 &&
@@ -126,44 +125,59 @@ static int read_range(uint64_t *end, const bal_yaml_node *source,
         return bal_yaml_fail(err, BAL_EINVAL, range,
                              "layers %lld to %lld are no range",
                              (long long)first, (long long)last);
-    if (first || !last)
-        return bal_yaml_fail(err, BAL_EUNSUPPORTED, range,
-                             "'slices' that are not of all layers");
-    *end = (uint64_t)last;
+    out->first = (uint64_t)first;
+    out->end = (uint64_t)last;
     return 0;
 }
 
-/* One slice of all layers is the models as they are. */
-static int read_slice(bal_mergekit_reader *self, const bal_yaml_node *slices,
-                      bal_error *err)
+/* What the document or a slice names, which goes before. */
+static int read_base(bal_mergekit_reader *self, const bal_yaml_node *from,
+                     bal_error *err)
 {
-    bal_mergekit *to = self->to;
+    const bal_yaml_node *node = bal_yaml_get(from, "base_model");
 
-    if (slices->type != BAL_YAML_LIST)
-        return bal_yaml_fail(err, BAL_EINVAL, slices, "'slices' is not a list");
-    if (slices->count > 1)
-        return bal_yaml_fail(err, BAL_EUNSUPPORTED, slices,
-                             "'slices' that are not of all layers");
-    self->slice = slices->items[0];
-    int rc = bal_mergekit_keys(self, self->slice, "slices[0]", slice_keys, err);
+    if (bal_mergekit_absent(node))
+        return 0;
+    self->base_at = node;
+    return bal_mergekit_reference(&self->base, &self->to->arena, node, err);
+}
+
+static int read_slice(bal_mergekit_reader *self, size_t i, bal_error *err)
+{
+    const bal_yaml_node *slice = self->slices->items[i];
+    bal_mergekit_model base = self->base;
+    const bal_yaml_node *base_at = self->base_at;
+    char path[32];
+
+    snprintf(path, sizeof(path), "slices[%zu]", i);
+    int rc = bal_mergekit_keys(self, slice, path, slice_keys, err);
     if (rc)
         return rc;
-    self->list = bal_yaml_get(self->slice, "sources");
-    snprintf(self->path, sizeof(self->path), "slices[0].sources");
-    if (bal_mergekit_absent(self->list) || self->list->type != BAL_YAML_LIST)
-        return bal_yaml_fail(err, BAL_EINVAL, self->slice,
-                             "a slice without sources");
-    for (size_t i = 0; i < self->list->count; i++) {
-        uint64_t end = 0;
-        rc = read_range(&end, self->list->items[i], err);
-        if (rc)
-            return rc;
-        if (to->layers && to->layers != end)
-            return bal_yaml_fail(err, BAL_EINVAL, self->list->items[i],
-                                 "sources of a slice of another length");
-        to->layers = end;
-    }
-    return 0;
+    self->list = bal_yaml_get(slice, "sources");
+    snprintf(self->path, sizeof(self->path), "%s.sources", path);
+    if (bal_mergekit_absent(self->list))
+        return bal_yaml_fail(err, BAL_EINVAL, slice, "a slice without sources");
+    rc = read_base(self, slice, err);
+    if (!rc)
+        rc = bal_mergekit_models(self, bal_yaml_get(slice, "parameters"), err);
+    self->base = base;
+    self->base_at = base_at;
+    return rc;
+}
+
+static int read_models(bal_mergekit_reader *self, bal_error *err)
+{
+    int rc = 0;
+
+    if (!self->slices)
+        return bal_mergekit_models(self, NULL, err);
+    if (self->slices->type != BAL_YAML_LIST)
+        return bal_yaml_fail(err, BAL_EINVAL, self->slices,
+                             "'slices' is not a list");
+    self->to->sliced = true;
+    for (size_t i = 0; !rc && i < self->slices->count; i++)
+        rc = read_slice(self, i, err);
+    return rc;
 }
 
 /* The one module that models of one module have. */
@@ -201,8 +215,7 @@ static int find_list(bal_mergekit_reader *self, bal_error *err)
         return bal_yaml_fail(err, BAL_EINVAL, self->module,
                              "it takes one of 'models', 'slices' and "
                              "'modules'");
-    if (!bal_mergekit_absent(slices))
-        return read_slice(self, slices, err);
+    self->slices = bal_mergekit_absent(slices) ? NULL : slices;
     self->list = models;
     snprintf(self->path, sizeof(self->path), "%smodels",
              self->module == self->document ? "" : "modules.default.");
@@ -248,19 +261,6 @@ static int read_dtype(const char **out, const bal_mergekit_reader *self,
                          key, name);
 }
 
-static int read_base(bal_mergekit_reader *self, bal_error *err)
-{
-    const bal_yaml_node *own = bal_yaml_get(self->slice, "base_model");
-    const bal_yaml_node *node = bal_yaml_get(self->document, "base_model");
-
-    if (!bal_mergekit_absent(own))
-        node = own;
-    if (bal_mergekit_absent(node))
-        return 0;
-    self->base_at = node;
-    return bal_mergekit_reference(&self->base, &self->to->arena, node, err);
-}
-
 static int read_document(bal_mergekit_reader *self, bal_error *err)
 {
     bal_mergekit *to = self->to;
@@ -277,10 +277,12 @@ static int read_document(bal_mergekit_reader *self, bal_error *err)
     if (!rc)
         rc = find_list(self, err);
     if (!rc)
-        rc = read_base(self, err);
+        rc = read_base(self, self->document, err);
     if (!rc)
         rc = bal_mergekit_common(self, err);
-    return rc ? rc : bal_mergekit_models(self, err);
+    if (!rc)
+        rc = read_models(self, err);
+    return rc ? rc : bal_mergekit_tokenizer(self, err);
 }
 
 int bal_mergekit_read(bal_mergekit *out, const bal_yaml_node *document,
@@ -288,7 +290,6 @@ int bal_mergekit_read(bal_mergekit *out, const bal_yaml_node *document,
 {
     BAL_LOCAL(bal_mergekit)
     self = {
-        .base = BAL_NONE,
         .parameters = json_object(),
         .not_used = json_array(),
     };
@@ -308,9 +309,13 @@ void bal_mergekit_done(bal_mergekit *self)
 {
     for (size_t i = 0; i < self->count; i++)
         json_decref(self->models[i].parameters);
+    for (size_t i = 0; i < self->slice_count; i++)
+        json_decref(self->slices[i].parameters);
+    free(self->slices);
     free(self->models);
     json_decref(self->parameters);
     json_decref(self->not_used);
+    json_decref(self->vocabulary);
     bal_arena_done(&self->arena);
     *self = (bal_mergekit){ 0 };
 }

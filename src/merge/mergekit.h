@@ -9,10 +9,18 @@
 
 /* A model as it is named, and what is said of it. */
 typedef struct bal_mergekit_model {
-    const char *name;   /* "path@revision+adapter@revision" */
-    bool adapter;       /* there is a "+adapter" */
-    json_t *parameters; /* of its own: name to text */
+    const char *name;    /* "path@revision+adapter@revision" */
+    bool adapter;        /* there is a "+adapter" */
+    json_t *parameters;  /* of its own: name to text */
+    size_t slice;        /* that it is a source of */
+    uint64_t first, end; /* its layers, where there are slices */
 } bal_mergekit_model;
+
+/* What is said of the sources of a slice, or of all models. */
+typedef struct bal_mergekit_slice {
+    size_t base;        /* among the models, BAL_NONE: none */
+    json_t *parameters; /* name to text; NULL: none */
+} bal_mergekit_slice;
 
 /* Texts are the document's, whose bal_yaml has to stay, or in the arena. */
 typedef struct bal_mergekit {
@@ -21,12 +29,15 @@ typedef struct bal_mergekit {
     const bal_method *method;
     bal_mergekit_model *models; /* in mergekit's order, the base among them */
     size_t count, room;
-    size_t base;           /* BAL_NONE: none */
-    uint64_t layers;       /* that each model has to have; 0: not said */
+    bal_mergekit_slice *slices; /* one that is of all models, or several */
+    size_t slice_count, slice_room;
+    bool sliced;           /* they are of layers */
+    bool partial;          /* a weight is told for some tensors only */
     json_t *parameters;    /* of all models: name to text */
     const char *dtype;     /* of the inputs, ours: "BF16"; NULL: their own */
     const char *out_dtype; /* of the result; NULL: what comes out */
-    json_t *not_used; /* what is said without effect: "models[1].revision" */
+    json_t *vocabulary; /* bal_vocab_want's, of the models; NULL: their own */
+    json_t *not_used;   /* what is said without effect: "models[1].revision" */
 } bal_mergekit;
 
 /* Reads one document. A parameter's text is a number or a word; a gradient

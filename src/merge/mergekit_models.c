@@ -106,10 +106,10 @@ static int read_value(json_t *to, bool *whole, const bal_param *param,
     return text.len ? put_text(to, param->name, &text, err) : 0;
 }
 
-/* Of one scope or several; how much of a model's tensors the weight is for. */
-static int read_values(json_t *to, bool *weight, const bal_method *method,
-                       bool of_model, const bal_yaml_node *const *scopes,
-                       size_t count, bal_error *err)
+/* Of one scope or several; of a model those alone that each model has. */
+static int read_values(json_t *to, const bal_method *method, bool of_model,
+                       const bal_yaml_node *const *scopes, size_t count,
+                       bal_error *err)
 {
     const bal_param *param = method->info.params;
 
@@ -120,27 +120,44 @@ static int read_values(json_t *to, bool *weight, const bal_method *method,
         int rc = read_value(to, &whole, param, scopes, count, err);
         if (rc)
             return rc;
-        if (!strcmp(param->name, BAL_WEIGHT))
-            *weight = whole;
     }
     return 0;
 }
 
-/* mergekit has no default for a weight. */
-static int check_weight(const bal_mergekit_reader *self,
-                        const bal_mergekit_model *model, bool whole,
+/* A value whose last part, the one that would be looked at last, has no filter.
+ */
+static bool is_whole(const json_t *text)
+{
+    const char *value = json_string_value(text);
+    const char *last = value ? strrchr(value, ';') : NULL;
+
+    return value && !strchr(last ? last : value, ':');
+}
+
+/* mergekit has no default for a weight. One that is told for some tensors only
+ * is judged tensor by tensor. */
+static int check_weight(bal_mergekit_reader *self,
+                        const bal_mergekit_model *model,
                         const bal_yaml_node *at, bal_error *err)
 {
-    const bal_method *method = self->to->method;
+    const bal_mergekit *to = self->to;
+    const json_t *told[] = {
+        json_object_get(model->parameters, BAL_WEIGHT),
+        json_object_get(to->slices[to->slice_count - 1].parameters, BAL_WEIGHT),
+        json_object_get(to->parameters, BAL_WEIGHT),
+    };
+    bool any = false;
 
-    if (whole || self->weighted ||
-        !bal_param_find(method->info.params, BAL_WEIGHT))
+    if (!bal_param_find(to->method->info.params, BAL_WEIGHT))
         return 0;
-    if (json_object_get(model->parameters, BAL_WEIGHT) ||
-        json_object_get(self->to->parameters, BAL_WEIGHT))
-        return bal_yaml_fail(err, BAL_EINVAL, at,
-                             "model '%s' has a weight for some tensors only",
-                             model->name);
+    for (size_t i = 0; i < 3; i++) {
+        any = any || told[i];
+        if (is_whole(told[i]))
+            return 0;
+    }
+    self->to->partial = true;
+    if (any)
+        return 0;
     return bal_yaml_fail(err, BAL_EINVAL, at, "model '%s' has no weight",
                          model->name);
 }
@@ -148,24 +165,22 @@ static int check_weight(const bal_mergekit_reader *self,
 int bal_mergekit_common(bal_mergekit_reader *self, bal_error *err)
 {
     static const char *const paths[BAL_MERGEKIT_SCOPES] = {
-        "slices[0].parameters",
         "modules.default.parameters",
         "parameters",
     };
     bal_mergekit *to = self->to;
 
-    self->common[0] = bal_yaml_get(self->slice, "parameters");
     if (self->module != self->document)
-        self->common[1] = bal_yaml_get(self->module, "parameters");
-    self->common[2] = bal_yaml_get(self->document, "parameters");
+        self->common[0] = bal_yaml_get(self->module, "parameters");
+    self->common[1] = bal_yaml_get(self->document, "parameters");
     for (size_t i = 0; i < BAL_MERGEKIT_SCOPES; i++) {
         int rc =
             check_parameters(self, self->common[i], paths[i], false, true, err);
         if (rc)
             return rc;
     }
-    return read_values(to->parameters, &self->weighted, to->method, false,
-                       self->common, BAL_MERGEKIT_SCOPES, err);
+    return read_values(to->parameters, to->method, false, self->common,
+                       BAL_MERGEKIT_SCOPES, err);
 }
 
 /* ---- models ------------------------------------------------------------- */
@@ -177,10 +192,12 @@ static bool is_apart(const bal_mergekit_reader *self, const char *name)
            self->to->method->role != BAL_ROLE_NONE;
 }
 
+/* Among the models of the last slice. */
 static bool is_there(const bal_mergekit *self, const char *name)
 {
     for (size_t i = 0; i < self->count; i++) {
-        if (!strcmp(self->models[i].name, name))
+        if (self->models[i].slice == self->slice_count - 1 &&
+            !strcmp(self->models[i].name, name))
             return true;
     }
     return false;
@@ -204,7 +221,8 @@ static int add_model(bal_mergekit_reader *self, bal_mergekit_model *model,
                               BAL_INPUTS_MAX);
     }
     if (self->base.name && !strcmp(self->base.name, model->name))
-        to->base = to->count;
+        to->slices[to->slice_count - 1].base = to->count;
+    model->slice = to->slice_count - 1;
     to->models = models;
     models[to->count++] = *model;
     return 0;
@@ -215,16 +233,15 @@ static int read_own(bal_mergekit_reader *self, bal_mergekit_model *model,
 {
     const bal_yaml_node *parameters = bal_yaml_get(node, "parameters");
     bool apart = is_apart(self, model->name);
-    bool whole = false;
     char own[128];
 
     snprintf(own, sizeof(own), "%s.parameters", path);
     int rc = check_parameters(self, parameters, own, true, !apart, err);
     if (rc || apart)
         return rc;
-    rc = read_values(model->parameters, &whole, self->to->method, true,
-                     &parameters, 1, err);
-    return rc ? rc : check_weight(self, model, whole, node, err);
+    rc = read_values(model->parameters, self->to->method, true, &parameters, 1,
+                     err);
+    return rc ? rc : check_weight(self, model, node, err);
 }
 
 static int read_model(bal_mergekit_reader *self, const bal_yaml_node *node,
@@ -236,7 +253,7 @@ static int read_model(bal_mergekit_reader *self, const bal_yaml_node *node,
 
     snprintf(path, sizeof(path), "%s[%zu]", self->path, i);
     int rc = bal_mergekit_keys(self, node, path,
-                               self->slice ? source_keys : model_keys, err);
+                               self->slices ? source_keys : model_keys, err);
     if (rc)
         return rc;
     if (!reference)
@@ -247,6 +264,9 @@ static int read_model(bal_mergekit_reader *self, const bal_yaml_node *node,
     if (is_there(self->to, model.name))
         return bal_yaml_fail(err, BAL_EINVAL, reference,
                              "model '%s' is there twice", model.name);
+    rc = self->slices ? bal_mergekit_range(&model, node, err) : 0;
+    if (rc)
+        return rc;
     model.parameters = json_object();
     if (!model.parameters)
         return bal_fail_memory(err, "a configuration");
@@ -265,15 +285,13 @@ static int add_base(bal_mergekit_reader *self, bal_error *err)
     const bal_yaml_node *at = self->base_at;
     bal_mergekit_model base = self->base;
 
-    if (!base.name || to->base != BAL_NONE)
+    if (!base.name || to->slices[to->slice_count - 1].base != BAL_NONE)
         return 0;
-    if (self->slice)
+    if (self->slices)
         return bal_yaml_fail(err, BAL_EINVAL, at,
                              "base model '%s' is not a source of the slice",
                              base.name);
-    int rc = is_apart(self, base.name)
-                 ? 0
-                 : check_weight(self, &base, false, at, err);
+    int rc = is_apart(self, base.name) ? 0 : check_weight(self, &base, at, err);
     if (rc)
         return rc;
     base.parameters = json_object();
@@ -282,15 +300,42 @@ static int add_base(bal_mergekit_reader *self, bal_error *err)
     return add_model(self, &base, err);
 }
 
-int bal_mergekit_models(bal_mergekit_reader *self, bal_error *err)
+/* parameters: a slice's. */
+static int add_slice(bal_mergekit_reader *self, const bal_yaml_node *parameters,
+                     bal_error *err)
+{
+    bal_mergekit *to = self->to;
+    char path[64];
+    bal_mergekit_slice *slices = bal_room_for_one(
+        to->slices, to->slice_count, &to->slice_room, sizeof(*slices));
+    if (!slices)
+        return bal_fail_memory(err, "a configuration");
+
+    to->slices = slices;
+    bal_mergekit_slice *slice = &slices[to->slice_count++];
+    *slice = (bal_mergekit_slice){ BAL_NONE, json_object() };
+    if (!slice->parameters)
+        return bal_fail_memory(err, "a configuration");
+    snprintf(path, sizeof(path), "slices[%zu].parameters", to->slice_count - 1);
+    int rc = check_parameters(self, parameters, path, false, true, err);
+    return rc ? rc
+              : read_values(slice->parameters, to->method, false, &parameters,
+                            1, err);
+}
+
+int bal_mergekit_models(bal_mergekit_reader *self,
+                        const bal_yaml_node *parameters, bal_error *err)
 {
     const bal_yaml_node *list = self->list;
+    int rc = add_slice(self, parameters, err);
 
+    if (rc)
+        return rc;
     if (list->type != BAL_YAML_LIST)
         return bal_yaml_fail(err, BAL_EINVAL, list, "'%s' is not a list",
                              self->path);
     for (size_t i = 0; i < list->count; i++) {
-        int rc = read_model(self, list->items[i], i, err);
+        rc = read_model(self, list->items[i], i, err);
         if (rc)
             return rc;
     }

@@ -4,19 +4,18 @@
 
 #include "merge/mergekit.h"
 
-enum { BAL_MERGEKIT_SCOPES = 3 };
+enum { BAL_MERGEKIT_SCOPES = 2 };
 
 /* One that is being read. */
 typedef struct bal_mergekit_reader {
     bal_mergekit *to;
     const bal_yaml_node *document;
     const bal_yaml_node *module; /* that has the models or slices */
-    const bal_yaml_node *slice;  /* NULL: models are listed as such */
-    const bal_yaml_node *list;   /* of models, or of the slice's sources */
-    char path[32];               /* of list, for messages */
+    const bal_yaml_node *slices; /* NULL: models are listed as such */
+    const bal_yaml_node *list;   /* of models, or of a slice's sources */
+    char path[48];               /* of list, for messages */
     /* Parameters of all models, the nearest first; NULL: none. */
     const bal_yaml_node *common[BAL_MERGEKIT_SCOPES];
-    bool weighted;           /* they have a weight for every tensor */
     bal_mergekit_model base; /* its name; NULL: none */
     const bal_yaml_node *base_at;
 } bal_mergekit_reader;
@@ -37,8 +36,16 @@ BAL_CHECK int bal_mergekit_keys(bal_mergekit_reader *self,
 BAL_CHECK int bal_mergekit_pass_over(bal_mergekit_reader *self,
                                      const char *path, const char *key,
                                      bal_error *err);
-/* The parameters of all models; then the models, with their own. */
+/* The parameters of all models; then the models, or the sources of a slice
+ * whose parameters are those, each with its own. */
 BAL_CHECK int bal_mergekit_common(bal_mergekit_reader *self, bal_error *err);
-BAL_CHECK int bal_mergekit_models(bal_mergekit_reader *self, bal_error *err);
+BAL_CHECK int bal_mergekit_models(bal_mergekit_reader *self,
+                                  const bal_yaml_node *parameters,
+                                  bal_error *err);
+/* The vocabulary, once the models are there. */
+BAL_CHECK int bal_mergekit_tokenizer(bal_mergekit_reader *self, bal_error *err);
+/* A source's layers. */
+BAL_CHECK int bal_mergekit_range(bal_mergekit_model *out,
+                                 const bal_yaml_node *source, bal_error *err);
 
 #endif

@@ -127,7 +127,7 @@ static int put_filter(bal_buf *to, const bal_yaml_node *filter, bal_error *err)
         return bal_yaml_fail(err, BAL_EINVAL, filter,
                              "a filter that is no "
                              "text");
-    if (!*filter->text || strpbrk(filter->text, ":;,"))
+    if (!*filter->text || strchr(filter->text, ';'))
         return bal_yaml_fail(err, BAL_EUNSUPPORTED, filter,
                              "a filter of '%s' cannot be written down",
                              filter->text);

@@ -23,11 +23,12 @@ typedef struct writer {
 
 static int check_inputs(const bal_recipe *recipe, bal_error *err)
 {
-    for (size_t i = 0; i < recipe->count; i++) {
+    for (size_t i = 0; i < bal_recipe_merged(recipe); i++) {
         const bal_input *input = &recipe->inputs[i];
         for (size_t k = 0; k < i; k++) {
             const bal_input *other = &recipe->inputs[k];
-            if (!strcmp(other->tenant, input->tenant) &&
+            if (other->slice == input->slice &&
+                !strcmp(other->tenant, input->tenant) &&
                 bal_id_equal(&other->commit, &input->commit))
                 return bal_fail(err, BAL_EUNSUPPORTED,
                                 "inputs %zu and %zu are the same commit: "
@@ -88,7 +89,7 @@ static int put_plain(bal_buf *to, const char *text, size_t len, bal_error *err)
 static int put_condition(bal_buf *to, const char *indent, const char *text,
                          size_t len, bal_error *err)
 {
-    const char *colon = memchr(text, ':', len);
+    const char *colon = memrchr(text, ':', len);
     size_t head = colon ? (size_t)(colon - text) + 1 : 0;
     int rc = bal_buf_format(to, err, "\n%s  - ", indent);
 
@@ -149,67 +150,221 @@ static int put_parameters(const writer *self, const char *indent,
 
 /* ---- models ------------------------------------------------------------- */
 
+static int find_name(const char **out, const writer *self, size_t i,
+                     bal_error *err)
+{
+    const bal_input *input = &self->recipe->inputs[i];
+    char hex[BAL_ID_HEX + 1];
+
+    *out = self->name(self->ctx, input);
+    if (*out)
+        return 0;
+    bal_id_hex(hex, &input->commit);
+    return bal_fail(err, BAL_EUNSUPPORTED, "input '%s:%.12s' has no name",
+                    input->tenant, hex);
+}
+
+/* "model", or "model+adapter". */
 static int put_name(const writer *self, size_t i, bal_error *err)
 {
     const bal_input *input = &self->recipe->inputs[i];
-    const char *name = self->name(self->ctx, input);
-    char hex[BAL_ID_HEX + 1];
+    BAL_LOCAL(bal_buf) text = { 0 };
+    const char *name;
+    int rc = find_name(&name, self, input->adapter ? input->onto : i, err);
 
-    bal_id_hex(hex, &input->commit);
-    if (!name)
-        return bal_fail(err, BAL_EUNSUPPORTED, "input '%s:%.12s' has no name",
-                        input->tenant, hex);
-    return bal_json_quote(self->to, name, strlen(name), err);
+    if (!rc)
+        rc = bal_buf_text(&text, name, err);
+    if (!rc && input->adapter)
+        rc = find_name(&name, self, i, err);
+    if (!rc && input->adapter)
+        rc = bal_buf_format(&text, err, "+%s", name);
+    return rc ? rc
+              : bal_json_quote(self->to, bal_buf_string(&text), text.len, err);
 }
 
-/* The weight is not among an input's parameters. */
-static int put_own(const writer *self, const bal_input *input, bal_error *err)
-{
-    const bal_param *weight =
-        bal_param_find(self->recipe->method->info.params, BAL_WEIGHT);
-    bool own = json_object_get(input->parameters, BAL_WEIGHT) != NULL;
-    char text[32];
-    int rc = 0;
+/* How far things are indented. */
+typedef struct margin {
+    const char *item, *member, *value;
+} margin;
 
-    if (!weight && !json_object_size(input->parameters))
+static const margin of_model = { "  - ", "    ", "      " };
+static const margin of_source = { "      - ", "        ", "          " };
+
+static int put_layers(const writer *self, const margin *in,
+                      const bal_input *input, bal_error *err)
+{
+    if (!self->recipe->sliced)
         return 0;
-    rc = bal_buf_text(self->to, "    parameters:\n", err);
-    bal_f64_text(text, input->weight);
-    if (!rc && weight && !own)
-        rc = put_value(self->to, "      ", BAL_WEIGHT, text, err);
-    return rc ? rc : put_parameters(self, "      ", input->parameters, err);
+    return bal_buf_format(self->to, err, "%slayer_range: [%llu, %llu]\n",
+                          in->member, (unsigned long long)input->first,
+                          (unsigned long long)input->end);
+}
+
+static int put_model(const writer *self, const margin *in, size_t i,
+                     bal_error *err)
+{
+    const bal_input *input = &self->recipe->inputs[i];
+    bool apart = bal_recipe_apart(self->recipe, i);
+    int rc = bal_buf_format(self->to, err, "%smodel: ", in->item);
+
+    if (!rc)
+        rc = put_name(self, i, err);
+    if (!rc)
+        rc = bal_buf_text(self->to, "\n", err);
+    if (!rc)
+        rc = put_layers(self, in, input, err);
+    if (rc || apart || !json_object_size(input->parameters))
+        return rc;
+    rc = bal_buf_format(self->to, err, "%sparameters:\n", in->member);
+    return rc ? rc : put_parameters(self, in->value, input->parameters, err);
+}
+
+static int put_base(const writer *self, const char *indent, size_t slice,
+                    bal_error *err)
+{
+    size_t base = self->recipe->slices[slice].base;
+    int rc;
+
+    if (base == BAL_NONE)
+        return 0;
+    rc = bal_buf_format(self->to, err, "%sbase_model: ", indent);
+    if (!rc)
+        rc = put_name(self, base, err);
+    return rc ? rc : bal_buf_text(self->to, "\n", err);
 }
 
 static int put_models(const writer *self, bool base_alone, bal_error *err)
 {
     const bal_recipe *recipe = self->recipe;
-    int rc = bal_buf_text(self->to, "models:\n", err);
+    int rc = put_base(self, "", 0, err);
 
-    for (size_t i = 0; !rc && i < recipe->count; i++) {
-        bool apart = bal_recipe_apart(recipe, i);
-        if (apart && !base_alone)
-            continue;
-        rc = bal_buf_text(self->to, "  - model: ", err);
-        if (!rc)
-            rc = put_name(self, i, err);
-        if (!rc)
-            rc = bal_buf_text(self->to, "\n", err);
-        if (!rc && !apart)
-            rc = put_own(self, &recipe->inputs[i], err);
+    if (!rc)
+        rc = bal_buf_text(self->to, "models:\n", err);
+    for (size_t i = 0; !rc && i < bal_recipe_merged(recipe); i++) {
+        if (base_alone || !bal_recipe_apart(recipe, i))
+            rc = put_model(self, &of_model, i, err);
     }
     return rc;
 }
 
-static int put_base(const writer *self, bal_error *err)
+static int put_slice(const writer *self, size_t slice, bal_error *err)
 {
+    const bal_recipe *recipe = self->recipe;
+    const json_t *told = recipe->slices[slice].parameters;
+    int rc = bal_buf_text(self->to, "  - sources:\n", err);
+
+    for (size_t i = 0; !rc && i < bal_recipe_merged(recipe); i++) {
+        if (recipe->inputs[i].slice == slice)
+            rc = put_model(self, &of_source, i, err);
+    }
+    if (!rc)
+        rc = put_base(self, "    ", slice, err);
+    if (rc || !json_object_size(told))
+        return rc;
+    rc = bal_buf_text(self->to, "    parameters:\n", err);
+    return rc ? rc : put_parameters(self, "      ", told, err);
+}
+
+static int put_slices(const writer *self, bal_error *err)
+{
+    int rc = bal_buf_text(self->to, "slices:\n", err);
+
+    for (size_t i = 0; !rc && i < self->recipe->slice_count; i++)
+        rc = put_slice(self, i, err);
+    return rc;
+}
+
+/* ---- the vocabulary ----------------------------------------------------- */
+
+static int put_key(const writer *self, const char *indent, const char *key,
+                   bal_error *err)
+{
+    int rc = bal_buf_text(self->to, indent, err);
+
+    if (!rc)
+        rc = bal_json_quote(self->to, key, strlen(key), err);
+    return rc ? rc : bal_buf_text(self->to, ":\n", err);
+}
+
+/* A text as it is, or the name of the input of that index. */
+static int put_member(const writer *self, const char *indent, const char *key,
+                      const json_t *value, bool model, bal_error *err)
+{
+    const char *text = json_string_value(value);
+    int rc = bal_buf_format(self->to, err, "%s%s: ", indent, key);
+
+    if (!rc && text)
+        rc = bal_json_quote(self->to, text, strlen(text), err);
+    else if (!rc && model)
+        rc = put_name(self, (size_t)json_integer_value(value), err);
+    else if (!rc)
+        rc = bal_buf_format(self->to, err, "%lld",
+                            (long long)json_integer_value(value));
+    return rc ? rc : bal_buf_text(self->to, "\n", err);
+}
+
+static int put_row(const writer *self, const json_t *source, bal_error *err)
+{
+    static const char *const others[] = { "token", "token_id" };
+    const json_t *input = json_object_get(source, "input");
     int rc;
 
-    if (self->recipe->base == BAL_NONE)
-        return 0;
-    rc = bal_buf_text(self->to, "base_model: ", err);
+    if (!json_is_object(source))
+        return bal_buf_text(self->to, "      source: {kind: zero}\n", err);
+    if (json_object_size(source) == 1)
+        return put_member(self, "      ", "source", input, true, err);
+    rc = bal_buf_text(self->to, "      source:\n        kind: model_token\n",
+                      err);
     if (!rc)
-        rc = put_name(self, self->recipe->base, err);
-    return rc ? rc : bal_buf_text(self->to, "\n", err);
+        rc = put_member(self, "        ", "model", input, true, err);
+    for (size_t i = 0; !rc && i < 2; i++) {
+        const json_t *other = json_object_get(source, others[i]);
+        if (other)
+            rc = put_member(self, "        ", others[i], other, false, err);
+    }
+    return rc;
+}
+
+static int put_token(const writer *self, const char *name, const json_t *token,
+                     bal_error *err)
+{
+    const json_t *source = json_object_get(token, "source");
+    bool force = json_is_true(json_object_get(token, "force"));
+    int rc = put_key(self, "    ", name, err);
+
+    if (!rc && source)
+        rc = put_row(self, source, err);
+    if (!rc && (force || !source))
+        rc = bal_buf_format(self->to, err, "      force: %s\n",
+                            force ? "true" : "false");
+    return rc;
+}
+
+static int put_vocabulary(const writer *self, bal_error *err)
+{
+    json_t *want = self->recipe->vocabulary;
+    json_t *tokens = json_object_get(want, "tokens");
+    const json_t *multiple = json_object_get(want, "pad_to_multiple_of");
+    const char *name;
+    json_t *token;
+    int rc;
+
+    if (!want)
+        return 0;
+    rc = bal_buf_text(self->to, "tokenizer:\n", err);
+    if (!rc)
+        rc = put_member(self, "  ", "source", json_object_get(want, "source"),
+                        true, err);
+    if (!rc && multiple)
+        rc = put_member(self, "  ", "pad_to_multiple_of", multiple, false, err);
+    if (!rc && json_object_size(tokens))
+        rc = bal_buf_text(self->to, "  tokens:\n", err);
+    json_object_foreach(tokens, name, token)
+    {
+        if (!rc)
+            rc = put_token(self, name, token, err);
+    }
+    return rc;
 }
 
 /* ---- the document ------------------------------------------------------- */
@@ -230,27 +385,33 @@ static int put_remarks(const writer *self, bal_error *err)
     return rc;
 }
 
-static int put_dtype(const writer *self, bal_error *err)
+static int put_dtype(const writer *self, const char *key, int dtype,
+                     bal_error *err)
 {
-    const bal_recipe *recipe = self->recipe;
-
-    if (recipe->dtype < 0)
+    if (dtype < 0)
         return 0;
-    const char *ours = bal_dtype_name((bal_dtype)recipe->dtype);
+    const char *ours = bal_dtype_name((bal_dtype)dtype);
     const char *name = bal_mergekit_dtype_name(ours);
     if (!name)
         return bal_fail(err, BAL_EUNSUPPORTED, "mergekit has no dtype '%s'",
                         ours);
-    return bal_buf_format(
-        self->to, err, "%s: %s\n",
-        recipe->mergekit && !recipe->method->f32 ? "dtype" : "out_dtype", name);
+    return bal_buf_format(self->to, err, "%s: %s\n", key, name);
+}
+
+static int put_dtypes(const writer *self, bal_error *err)
+{
+    const bal_recipe *recipe = self->recipe;
+    int rc = put_dtype(self, recipe->mergekit ? "dtype" : "out_dtype",
+                       recipe->dtype, err);
+
+    return rc ? rc : put_dtype(self, "out_dtype", recipe->out_dtype, err);
 }
 
 int bal_mergekit_write(bal_buf *to, const bal_recipe *recipe,
                        bal_mergekit_name_fn *name, void *ctx, bal_error *err)
 {
     const writer self = { to, recipe, name, ctx };
-    bool alone = recipe->count == 1 && bal_recipe_apart(recipe, 0);
+    bool alone = bal_recipe_merged(recipe) == 1;
     int rc = check(recipe, err);
 
     if (!rc)
@@ -259,12 +420,13 @@ int bal_mergekit_write(bal_buf *to, const bal_recipe *recipe,
         rc = bal_buf_format(to, err, "merge_method: %s\n",
                             recipe->method->info.name);
     if (!rc)
-        rc = put_base(&self, err);
-    if (!rc)
-        rc = put_models(&self, alone, err);
+        rc = recipe->sliced ? put_slices(&self, err)
+                            : put_models(&self, alone, err);
     if (!rc && json_object_size(recipe->parameters))
         rc = bal_buf_text(to, "parameters:\n", err);
     if (!rc)
         rc = put_parameters(&self, "  ", recipe->parameters, err);
-    return rc ? rc : put_dtype(&self, err);
+    if (!rc)
+        rc = put_vocabulary(&self, err);
+    return rc ? rc : put_dtypes(&self, err);
 }

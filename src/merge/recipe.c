@@ -1,5 +1,6 @@
 /* Recipes while they are put together: checked at every word, so that a recipe
  * that was accepted is one that can be computed. */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,95 @@
 #include "core/str.h"
 #include "merge/settings.h"
 #include "merge/values.h"
+
+/* ---- parameters --------------------------------------------------------- */
+
+static int put(json_t *object, const char *name, const char *text,
+               bal_error *err)
+{
+    if (json_object_set_new(object, name, json_string(text)))
+        return bal_fail_memory(err, "a recipe");
+    return 0;
+}
+
+/* What a value is recorded as. */
+static int canonical_value(bal_buf *to, const bal_param *param,
+                           const char *text, bal_error *err)
+{
+    BAL_LOCAL(bal_gradient) told = { 0 };
+    int rc = bal_gradient_append(&told, param, text, err);
+
+    return rc ? rc : bal_gradient_text(to, &told, param, err);
+}
+
+static int canonical_text(bal_buf *to, const bal_param *param,
+                          const json_t *text, bal_error *err)
+{
+    if (!json_is_string(text))
+        return bal_fail(err, BAL_EINVAL, "%s is not text", param->name);
+    return canonical_value(to, param, json_string_value(text), err);
+}
+
+/* ---- slices ------------------------------------------------------------- */
+
+static int push_slice(bal_recipe *self, json_t *parameters, bal_error *err)
+{
+    bal_slice *slices = bal_room_for_one(self->slices, self->slice_count,
+                                         &self->slice_room, sizeof(*slices));
+    if (!slices) {
+        json_decref(parameters);
+        return bal_fail_memory(err, "a recipe");
+    }
+    self->slices = slices;
+    slices[self->slice_count++] = (bal_slice){ BAL_NONE, parameters };
+    return 0;
+}
+
+/* Parameters of all inputs: names that the method has, texts that it takes. */
+static int check_common(const bal_recipe *self, json_t *told, bal_error *err)
+{
+    const char *name;
+    json_t *text;
+
+    json_object_foreach(told, name, text)
+    {
+        BAL_LOCAL(bal_buf) canonical = { 0 };
+        const bal_param *param =
+            bal_param_find(self->method->info.params, name);
+        if (!param)
+            return bal_param_unknown(self->method, name, err);
+        int rc = canonical_text(&canonical, param, text, err);
+        if (!rc)
+            rc = put(told, name, bal_buf_string(&canonical), err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+int bal_recipe_add_slice(bal_recipe *self, json_t *parameters, bal_error *err)
+{
+    BAL_OWN(json_t) told = parameters;
+
+    if (self->slice_count >= BAL_INPUTS_MAX)
+        return bal_fail(err, BAL_EINVAL, "more than %u slices", BAL_INPUTS_MAX);
+    int rc = told ? check_common(self, told, err) : 0;
+    if (rc)
+        return rc;
+    if (self->sliced)
+        return push_slice(self, BAL_TAKE(told), err);
+    assert(!self->count);
+    self->sliced = true;
+    self->slices[0].parameters = BAL_TAKE(told);
+    return 0;
+}
+
+const bal_slice *bal_recipe_slice(const bal_recipe *self, size_t i)
+{
+    return &self->slices[i];
+}
+
+/* ---- all ---------------------------------------------------------------- */
 
 int bal_recipe_new(bal_recipe **out, const char *method, bal_error *err)
 {
@@ -26,11 +116,13 @@ int bal_recipe_new(bal_recipe **out, const char *method, bal_error *err)
         return bal_fail_memory(err, "a recipe");
     self->method = row;
     self->dtype = -1;
-    self->weight = 1;
-    self->base = BAL_NONE;
+    self->out_dtype = -1;
     self->parameters = json_object();
     if (!self->parameters)
         return bal_fail_memory(err, "a recipe");
+    int rc = push_slice(self, NULL, err);
+    if (rc)
+        return rc;
     *out = BAL_TAKE(self);
     return 0;
 }
@@ -41,8 +133,12 @@ void bal_recipe_free(bal_recipe *self)
         return;
     for (size_t i = 0; i < self->count; i++)
         json_decref(self->inputs[i].parameters);
+    for (size_t i = 0; i < self->slice_count; i++)
+        json_decref(self->slices[i].parameters);
+    free(self->slices);
     free(self->inputs);
     json_decref(self->parameters);
+    json_decref(self->vocabulary);
     free(self);
 }
 
@@ -51,37 +147,52 @@ size_t bal_recipe_inputs(const bal_recipe *self)
     return self->count;
 }
 
-/* ---- parameters --------------------------------------------------------- */
-
-static int put(json_t *object, const char *name, const char *text,
-               bal_error *err)
+size_t bal_recipe_merged(const bal_recipe *self)
 {
-    if (json_object_set_new(object, name, json_string(text)))
-        return bal_fail_memory(err, "a recipe");
-    return 0;
+    size_t count = self->count;
+
+    while (count && self->inputs[count - 1].carrier)
+        count--;
+    return count;
 }
 
-/* The weight of every input that tells none, told before or after. */
-static int set_weight(bal_recipe *self, double weight)
+/* ---- setting ------------------------------------------------------------ */
+
+/* The weight of an input, told by it or for all; 1 of a base that is none. */
+static int weigh(const bal_recipe *self, bal_input *input, bool apart,
+                 bal_error *err)
 {
-    self->weight = weight;
-    for (size_t i = 0; i < self->count; i++) {
-        if (!self->inputs[i].weighted)
-            self->inputs[i].weight = weight;
+    const bal_param *param =
+        apart ? NULL : bal_param_find(self->method->info.params, BAL_WEIGHT);
+    const json_t *scopes[] = { input->parameters,
+                               self->slices[input->slice].parameters,
+                               self->parameters };
+    BAL_LOCAL(bal_gradient) told = { 0 };
+
+    input->weight = 1;
+    for (size_t i = 0; param && i < 3; i++) {
+        const char *text =
+            json_string_value(json_object_get(scopes[i], BAL_WEIGHT));
+        int rc = text ? bal_gradient_append(&told, param, text, err) : 0;
+        if (rc)
+            return rc;
     }
+    if (told.count && !bal_gradient_scalar(&input->weight, &told))
+        input->weight = (double)NAN;
     return 0;
 }
 
 static int set_param(bal_recipe *self, const bal_param *param, const char *text,
                      bal_error *err)
 {
-    bal_param_value value;
-    int rc = bal_value_parse(&value, param, text, err);
-    if (rc)
-        return rc;
-    if (!strcmp(param->name, BAL_WEIGHT))
-        return set_weight(self, value.number);
-    return put(self->parameters, param->name, value.text, err);
+    BAL_LOCAL(bal_buf) canonical = { 0 };
+    int rc = canonical_value(&canonical, param, text, err);
+    if (!rc)
+        rc =
+            put(self->parameters, param->name, bal_buf_string(&canonical), err);
+    for (size_t i = 0; !rc && i < self->count; i++)
+        rc = weigh(self, &self->inputs[i], bal_recipe_apart(self, i), err);
+    return rc;
 }
 
 int bal_recipe_set(bal_recipe *self, const char *name, const char *value,
@@ -111,28 +222,22 @@ static int make_room(bal_recipe *self, bal_error *err)
     return 0;
 }
 
-/* Check one parameter of an input and record it, or take it as the weight. */
+/* Check one parameter of an input and record it. */
 static int add_own(bal_input *input, const bal_method *method, const char *name,
                    const json_t *text, bal_error *err)
 {
     const bal_param *param = bal_param_find(method->info.params, name);
-    bal_param_value value;
+    BAL_LOCAL(bal_buf) canonical = { 0 };
 
     if (!param)
         return bal_param_unknown(method, name, err);
     if (!param->per_input)
         return bal_fail(err, BAL_EINVAL, "parameter '%s' is one for all inputs",
                         name);
-    if (!json_is_string(text))
-        return bal_fail(err, BAL_EINVAL, "%s is not text", name);
-    int rc = bal_value_parse(&value, param, json_string_value(text), err);
+    int rc = canonical_text(&canonical, param, text, err);
     if (rc)
         return rc;
-    if (strcmp(name, BAL_WEIGHT))
-        return put(input->parameters, name, value.text, err);
-    input->weight = value.number;
-    input->weighted = true;
-    return 0;
+    return put(input->parameters, name, bal_buf_string(&canonical), err);
 }
 
 /* input->parameters becomes a new object, checked, or NULL. */
@@ -154,25 +259,42 @@ static int own_parameters(bal_input *input, const bal_method *method,
     return 0;
 }
 
+/* A weight that is not among the parameters is told if it is not 1, which is
+ * what an input that tells none comes with. */
+static int own_weight(bal_input *input, double told, const bal_method *method,
+                      bal_error *err)
+{
+    char text[32];
+
+    if (!isfinite(told))
+        return bal_fail(err, BAL_EINVAL, "a weight that is not finite");
+    if (told == 1 || json_object_get(input->parameters, BAL_WEIGHT))
+        return 0;
+    bal_f64_text(text, told);
+    BAL_OWN(json_t) weight = json_string(text);
+    if (!weight)
+        return bal_fail_memory(err, "a recipe");
+    return add_own(input, method, BAL_WEIGHT, weight, err);
+}
+
 int bal_recipe_add(bal_recipe *self, const bal_input *input, bal_error *err)
 {
     BAL_OWN(json_t) told = input->parameters;
     bal_input copy = *input;
 
-    /* 1 is what an input that tells no weight comes with. */
-    copy.weighted = input->weighted || input->weight != 1;
-    if (!isfinite(copy.weight))
-        return bal_fail(err, BAL_EINVAL, "a weight that is not finite");
+    assert(copy.slice < self->slice_count);
     int rc = make_room(self, err);
     if (rc)
         return rc;
     rc = own_parameters(&copy, self->method, told, err);
+    if (!rc)
+        rc = own_weight(&copy, input->weight, self->method, err);
+    if (!rc)
+        rc = weigh(self, &copy, false, err);
     if (rc) {
         json_decref(copy.parameters);
         return rc;
     }
-    if (!copy.weighted)
-        copy.weight = self->weight;
     self->inputs[self->count++] = copy;
     return 0;
 }
@@ -184,42 +306,43 @@ static size_t same_as(const bal_recipe *self, const bal_input *input)
 {
     for (size_t i = 0; i < self->count; i++) {
         const bal_input *other = &self->inputs[i];
-        if (!strcmp(other->tenant, input->tenant) &&
+        if (other->slice == self->slice_count - 1 &&
+            !strcmp(other->tenant, input->tenant) &&
             bal_id_equal(&other->commit, &input->commit))
             return i;
     }
     return BAL_NONE;
 }
 
+/* Of one that was added, or is about to be. */
 static bool tells_own(const bal_input *input)
 {
-    return input->weighted || input->weight != 1 ||
-           json_object_size(input->parameters) != 0;
+    return json_object_size(input->parameters) != 0;
 }
 
 int bal_recipe_add_base(bal_recipe *self, const bal_input *input,
                         bal_error *err)
 {
     BAL_OWN(json_t) told = input->parameters;
-    bool own = tells_own(input);
+    bool own = tells_own(input) || input->weight != 1;
     size_t at = own ? BAL_NONE : same_as(self, input);
     bool more = self->method->role == BAL_ROLE_NONE; /* one more input */
     bal_input copy = *input;
+    bal_slice *slice = &self->slices[self->slice_count - 1];
 
-    if (self->base != BAL_NONE)
+    if (slice->base != BAL_NONE)
         return bal_fail(err, BAL_EINVAL, "a second base");
     if (!more && (own || (at != BAL_NONE && tells_own(&self->inputs[at]))))
         return bal_fail(err, BAL_EINVAL,
                         "the base of method '%s' takes no weight or parameters",
                         self->method->info.name);
     if (at == BAL_NONE) {
-        copy.weighted = !more || input->weighted;
         copy.parameters = BAL_TAKE(told);
         int rc = bal_recipe_add(self, &copy, err);
         if (rc)
             return rc;
         at = self->count - 1;
     }
-    self->base = at;
-    return 0;
+    slice->base = at;
+    return weigh(self, &self->inputs[at], bal_recipe_apart(self, at), err);
 }

@@ -78,16 +78,27 @@ static int set_union(bal_recipe *self, const char *text, bal_error *err)
     return 0;
 }
 
-static int set_dtype(bal_recipe *self, const char *text, bal_error *err)
+static int find_dtype(int *out, const char *text, const char *what,
+                      bal_error *err)
 {
     for (size_t i = 0; i < sizeof(dtypes) / sizeof(dtypes[0]); i++) {
         if (strcasecmp(dtypes[i].name, text))
             continue;
-        self->dtype = (int)dtypes[i].dtype;
+        *out = (int)dtypes[i].dtype;
         return 0;
     }
-    return bal_fail(err, BAL_EINVAL, "dtype: '%s' is none of BF16 F16 F32 F64",
-                    text);
+    return bal_fail(err, BAL_EINVAL, "%s: '%s' is none of BF16 F16 F32 F64",
+                    what, text);
+}
+
+static int set_dtype(bal_recipe *self, const char *text, bal_error *err)
+{
+    return find_dtype(&self->dtype, text, "dtype", err);
+}
+
+static int set_out_dtype(bal_recipe *self, const char *text, bal_error *err)
+{
+    return find_dtype(&self->out_dtype, text, "out_dtype", err);
 }
 
 static int set_seed(bal_recipe *self, const char *text, bal_error *err)
@@ -149,13 +160,10 @@ static const struct {
     const char *name;
     bal_setting_set_fn *set;
 } settings[] = {
-    { "space", set_space },
-    { "strict", set_strict },
-    { "union", set_union },
-    { "dtype", set_dtype },
-    { "seed", set_seed },
-    { "arithmetic", set_arithmetic },
-    { "mergekit_stream", set_stream },
+    { "space", set_space },           { "strict", set_strict },
+    { "union", set_union },           { "dtype", set_dtype },
+    { "out_dtype", set_out_dtype },   { "seed", set_seed },
+    { "arithmetic", set_arithmetic }, { "mergekit_stream", set_stream },
 };
 
 bal_setting_set_fn *bal_recipe_setting(const char *name)

@@ -6,7 +6,7 @@
 
 typedef int bal_setting_set_fn(bal_recipe *self, const char *text,
                                bal_error *err);
-/* space strict union (the opposite of strict) dtype seed arithmetic
+/* space strict union (the opposite of strict) dtype out_dtype seed arithmetic
  * mergekit_stream; NULL: no such setting. */
 bal_setting_set_fn *bal_recipe_setting(const char *name);
 

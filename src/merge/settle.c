@@ -25,9 +25,10 @@ static void imply_base(bal_recipe *self)
 {
     const bal_method *method = self->method;
 
-    if (self->base == BAL_NONE && method->role == BAL_ROLE_OPERAND &&
-        method->info.max_inputs == 1 && self->count == 2)
-        self->base = 0;
+    if (!self->sliced && self->slices[0].base == BAL_NONE &&
+        method->role == BAL_ROLE_OPERAND && method->info.max_inputs == 1 &&
+        bal_recipe_merged(self) == 2)
+        self->slices[0].base = 0;
 }
 
 /* What "takes 2 inputs" is followed by. */
@@ -41,12 +42,14 @@ static const char *plural(size_t count)
     return count == 1 ? "" : "s";
 }
 
-static int check_count(const bal_recipe *self, bal_error *err)
+/* Of `count` inputs, the base among them. */
+static int check_number(const bal_recipe *self, size_t count, size_t base,
+                        bal_error *err)
 {
     const bal_method_info *info = &self->method->info;
-    bool apart = self->base != BAL_NONE && bal_recipe_apart(self, self->base);
-    size_t count = self->count - apart;
+    bool apart = base != BAL_NONE && bal_recipe_apart(self, base);
 
+    count -= apart;
     /* What nothing is added to stays what it is. */
     if (apart && !count && !info->max_inputs &&
         self->method->role == BAL_ROLE_ORIGIN)
@@ -61,18 +64,81 @@ static int check_count(const bal_recipe *self, bal_error *err)
                         "method '%s' takes %zu input%s at most%s", info->name,
                         info->max_inputs, plural(info->max_inputs),
                         beside(self));
-    if (!self->count)
+    if (!count && !apart)
         return bal_fail(err, BAL_EINVAL, "a merge of no inputs");
     return 0;
 }
 
-static int check_kinds(bal_model *const *inputs, size_t count, bal_error *err)
+static int check_count(const bal_recipe *self, bal_error *err)
 {
-    bal_kind first = bal_model_facts(inputs[0])->kind;
+    size_t merged = bal_recipe_merged(self);
+    int rc = 0;
 
-    for (size_t i = 1; i < count; i++) {
-        bal_kind kind = bal_model_facts(inputs[i])->kind;
+    for (size_t i = 0; !rc && i < self->slice_count; i++) {
+        size_t count = 0;
+        for (size_t k = 0; k < merged; k++)
+            count += self->inputs[k].slice == i;
+        rc = check_number(self, count, self->slices[i].base, err);
+        if (rc && self->sliced)
+            rc = bal_within(err, rc, "slice %zu", i + 1);
+    }
+    return rc;
+}
 
+/* Sources of a slice have as many layers each. */
+static int check_lengths(const bal_recipe *self, bal_error *err)
+{
+    for (size_t i = 1; self->sliced && i < bal_recipe_merged(self); i++) {
+        const bal_input *input = &self->inputs[i];
+        const bal_input *before = input - 1;
+        uint64_t length = before->end - before->first;
+        if (before->slice == input->slice &&
+            input->end - input->first != length)
+            return bal_fail(err, BAL_EINVAL,
+                            "slice %zu: %llu layers of input %zu, %llu of "
+                            "input %zu",
+                            input->slice + 1, (unsigned long long)length, i,
+                            (unsigned long long)(input->end - input->first),
+                            i + 1);
+    }
+    return 0;
+}
+
+/* What is put onto a model is an adapter, and it is a model then. */
+static int check_adapter(const bal_input *input, bal_model *const *inputs,
+                         size_t i, bal_error *err)
+{
+    bal_kind kind = bal_model_facts(inputs[i])->kind;
+    bal_kind under = bal_model_facts(inputs[input->onto])->kind;
+
+    if (kind == BAL_KIND_ADAPTER && under == BAL_KIND_WEIGHTS)
+        return 0;
+    return bal_fail(err, BAL_EINVAL,
+                    "input %zu is of kind '%s', input %zu of kind '%s': it is "
+                    "adapters that are put onto models",
+                    i + 1, bal_kind_name(kind), input->onto + 1,
+                    bal_kind_name(under));
+}
+
+static bal_kind kind_of(const bal_recipe *self, bal_model *const *inputs,
+                        size_t i)
+{
+    return self->inputs[i].adapter ? BAL_KIND_WEIGHTS
+                                   : bal_model_facts(inputs[i])->kind;
+}
+
+static int check_kinds(const bal_recipe *self, bal_model *const *inputs,
+                       bal_error *err)
+{
+    bal_kind first = kind_of(self, inputs, 0);
+
+    for (size_t i = 0; i < self->count; i++) {
+        const bal_input *input = &self->inputs[i];
+        bal_kind kind = kind_of(self, inputs, i);
+        int rc = input->adapter ? check_adapter(input, inputs, i, err) : 0;
+
+        if (rc)
+            return rc;
         if (kind == first)
             continue;
         return bal_hint(
@@ -104,8 +170,11 @@ static int choose_space(bal_recipe *self, bal_kind kind, bal_error *err)
 /* Differences are to a base already; of whole models it has to be told. */
 static int check_base(const bal_recipe *self, bal_error *err)
 {
-    if (self->space != BAL_SPACE_WEIGHTS || !self->method->needs_base ||
-        self->base != BAL_NONE)
+    bool based = true;
+
+    for (size_t i = 0; i < self->slice_count; i++)
+        based = based && self->slices[i].base != BAL_NONE;
+    if (self->space != BAL_SPACE_WEIGHTS || !self->method->needs_base || based)
         return 0;
     return bal_hint(err,
                     bal_fail(err, BAL_EINVAL,
@@ -133,28 +202,54 @@ static int check_product(const bal_recipe *self, bal_error *err)
         rc = bal_fail(err, BAL_EUNSUPPORTED,
                       "arithmetic 'mergekit' does not merge adapters as the "
                       "maps they are");
-    else if (self->base != BAL_NONE && bal_recipe_apart(self, self->base))
+    else if (self->slices[0].base != BAL_NONE &&
+             bal_recipe_apart(self, self->slices[0].base))
         rc = bal_fail(err, BAL_EINVAL,
                       "adapters as the maps they are take no base");
     return rc ? bal_hint(err, rc, hint) : 0;
 }
 
-static int check_weights(const bal_recipe *self, const bal_values *values,
-                         bal_error *err)
+/* What is the same for every tensor is judged now; the rest tensor by tensor,
+ * when the view is opened. */
+static int check_weights(const bal_recipe *self, bal_error *err)
 {
-    if (!self->method->check)
-        return 0;
+    BAL_LOCAL(bal_rules) rules = { 0 };
+    BAL_LOCAL(bal_values) values = { 0 };
+    int rc = bal_rules_init(&rules, self, err);
+    if (rc || !rules.plain || !self->method->check)
+        return rc;
+
+    rc = bal_values_init(&values, self, err);
+    if (rc)
+        return rc;
     double *weights = calloc(self->count + 1, sizeof(*weights));
     if (!weights)
         return bal_fail_memory(err, "a recipe");
     size_t count = 0;
-    for (size_t i = 0; i < self->count; i++) {
+    for (size_t i = 0; i < bal_recipe_merged(self); i++) {
         if (!bal_recipe_apart(self, i))
-            weights[count++] = self->inputs[i].weight;
+            weights[count++] = bal_values_weight(&values, i);
     }
-    int rc = self->method->check(weights, count, values, err);
+    rc = self->method->check(weights, count, &values, err);
     free(weights);
     return rc;
+}
+
+/* Slices, vocabularies and dtypes of two kinds are of whole models. */
+static int check_whole(const bal_recipe *self, bal_error *err)
+{
+    const char *what = self->sliced           ? "slices"
+                       : self->vocabulary     ? "another vocabulary"
+                       : self->out_dtype >= 0 ? "out_dtype"
+                                              : NULL;
+
+    if (what && self->space != BAL_SPACE_WEIGHTS)
+        return bal_fail(err, BAL_EINVAL, "%s: of whole models only", what);
+    if (self->out_dtype >= 0 && !self->mergekit)
+        return bal_fail(err, BAL_EINVAL,
+                        "out_dtype is for arithmetic 'mergekit': 'precise' "
+                        "rounds once, to dtype");
+    return 0;
 }
 
 /* Numbers of mergekit's are for what gives mergekit's result. */
@@ -192,10 +287,15 @@ static int fill_defaults(bal_recipe *self, bal_error *err)
     const bal_param *param = self->method->info.params;
 
     for (; param->name; param++) {
-        if (!strcmp(param->name, BAL_WEIGHT) || !param->fallback ||
-            json_object_get(self->parameters, param->name))
+        if (!strcmp(param->name, BAL_WEIGHT) || !param->fallback)
             continue;
-        int rc = bal_recipe_set(self, param->name, param->fallback, err);
+        BAL_LOCAL(bal_buf) text = { 0 };
+        const char *told =
+            json_string_value(json_object_get(self->parameters, param->name));
+        int rc = bal_buf_format(&text, err, "%s%s%s", told ? told : "",
+                                told ? ";" : "", param->fallback);
+        if (!rc)
+            rc = bal_recipe_set(self, param->name, bal_buf_string(&text), err);
         if (rc)
             return rc;
     }
@@ -205,15 +305,16 @@ static int fill_defaults(bal_recipe *self, bal_error *err)
 int bal_recipe_settle(bal_recipe *self, bal_model *const *inputs,
                       bal_error *err)
 {
-    BAL_LOCAL(bal_values) values = { 0 };
-
     imply_base(self);
     int rc = check_count(self, err);
-    if (rc)
-        return rc;
-    rc = check_kinds(inputs, self->count, err);
     if (!rc)
-        rc = choose_space(self, bal_model_facts(inputs[0])->kind, err);
+        rc = check_lengths(self, err);
+    if (!rc)
+        rc = check_kinds(self, inputs, err);
+    if (!rc)
+        rc = choose_space(self, kind_of(self, inputs, 0), err);
+    if (!rc)
+        rc = check_whole(self, err);
     if (!rc)
         rc = check_base(self, err);
     if (!rc)
@@ -221,9 +322,7 @@ int bal_recipe_settle(bal_recipe *self, bal_model *const *inputs,
     if (!rc)
         rc = check_stream(self, err);
     if (!rc)
-        rc = bal_values_init(&values, self, err);
-    if (!rc)
-        rc = check_weights(self, &values, err);
+        rc = check_weights(self, err);
     if (!rc)
         rc = draw_seed(self, err);
     if (rc)

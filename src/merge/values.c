@@ -107,6 +107,32 @@ int bal_value_parse(bal_param_value *out, const bal_param *param,
     return parsers[param->type](out, param, text, err);
 }
 
+static void text_of_name(char *out, size_t size, const char *choices,
+                         size_t index)
+{
+    while (index--)
+        choices += strcspn(choices, "|") + 1;
+    snprintf(out, size, "%.*s", (int)strcspn(choices, "|"), choices);
+}
+
+void bal_value_text(bal_param_value *out, const bal_param *param, double number)
+{
+    char text[32];
+
+    out->number = number;
+    bal_f64_text(text, number);
+    if (param->type == BAL_PARAM_NAME)
+        text_of_name(out->text, sizeof(out->text), param->choices,
+                     (size_t)number);
+    else if (param->type == BAL_PARAM_BOOL)
+        snprintf(out->text, sizeof(out->text), "%s",
+                 number != 0 ? "true" : "false");
+    else if (param->type == BAL_PARAM_INT)
+        snprintf(out->text, sizeof(out->text), "%.0f", number);
+    else
+        snprintf(out->text, sizeof(out->text), "%s", text);
+}
+
 const bal_param *bal_param_find(const bal_param *params, const char *name)
 {
     for (const bal_param *param = params; param->name; param++) {
@@ -133,86 +159,107 @@ int bal_param_unknown(const bal_method *method, const char *name,
                     method->info.name, name, bal_buf_string(&names));
 }
 
-/* ---- resolved ----------------------------------------------------------- */
+/* ---- of one tensor ------------------------------------------------------ */
 
-/* The first of the input's own, the recipe's and the default that is told. */
-static int resolve(double *out, const bal_param *param, const json_t *own,
-                   const json_t *common, bal_error *err)
+size_t bal_values_size(const bal_values *self)
 {
-    const char *text = json_string_value(json_object_get(own, param->name));
-    bal_param_value value = { 0 };
-
-    if (!text)
-        text = json_string_value(json_object_get(common, param->name));
-    if (!text)
-        text = param->fallback;
-    if (!text)
-        return bal_fail(err, BAL_EINVAL, "parameter '%s' is required",
-                        param->name);
-    int rc = bal_value_parse(&value, param, text, err);
-    *out = value.number;
-    return rc;
+    return (self->count + 1) * self->param_count * sizeof(double);
 }
 
-/* What an input has, or what all have for own NULL. */
-static int resolve_all(double *out, const bal_recipe *recipe,
-                       const bal_input *input, bal_error *err)
+int bal_values_room(bal_values *out, const bal_rules *rules, bal_error *err)
 {
-    const bal_param *params = recipe->method->info.params;
+    bal_values self = {
+        .params = rules->params,
+        .param_count = rules->param_count,
+        .mergekit = rules->mergekit,
+        .count = rules->count,
+    };
 
-    for (size_t i = 0; params[i].name; i++) {
-        assert(i < BAL_PARAMS_MAX);
-        if (input && !strcmp(params[i].name, BAL_WEIGHT)) {
-            out[i] = input->weight;
+    self.common = calloc(1, bal_values_size(&self) + 1);
+    if (!self.common)
+        return bal_fail_memory(err, "a merge's parameters");
+    self.inputs = self.common + self.param_count;
+    *out = self;
+    return 0;
+}
+
+void bal_values_done(bal_values *self)
+{
+    free(self->common);
+    *self = (bal_values){ 0 };
+}
+
+static int fill_one(double *out, const bal_gradient *told,
+                    const bal_param *param, const bal_place *place,
+                    bal_error *err)
+{
+    bool found = false;
+    int rc = bal_gradient_at(out, &found, told, param, place, err);
+
+    if (rc || found)
+        return rc;
+    return bal_fail(err, BAL_EINVAL, "no '%s' is told for tensor '%s'",
+                    param->name, place->tensor);
+}
+
+/* The parameters that are for all inputs, or those that are for each. */
+static int fill(double *out, const bal_values *self, const bal_gradient *told,
+                const bal_place *place, bool per_input, bal_error *err)
+{
+    for (size_t i = 0; i < self->param_count; i++) {
+        out[i] = 0;
+        if (self->params[i].per_input != per_input)
             continue;
-        }
-        /* A per-input one may be told by the inputs alone. */
-        if (params[i].per_input != !!input)
-            continue;
-        int rc = resolve(&out[i], &params[i], input ? input->parameters : NULL,
-                         recipe->parameters, err);
+        int rc = fill_one(&out[i], &told[i], &self->params[i], place, err);
         if (rc)
             return rc;
     }
     return 0;
 }
 
-bool bal_recipe_apart(const bal_recipe *self, size_t input)
+int bal_values_fill(bal_values *self, const bal_rules *rules,
+                    const bal_where *where, bal_error *err)
 {
-    return input == self->base && self->method->role != BAL_ROLE_NONE;
+    size_t stride = self->param_count;
+    int rc = fill(self->common, self, rules->common + where->slice * stride,
+                  &where->place, false, err);
+
+    for (size_t i = 0; !rc && i < self->count; i++) {
+        double *out = self->inputs + i * stride;
+        const bal_gradient *told = rules->inputs + i * stride;
+        if (where->inputs[i].tensor && rules->takes[i])
+            rc = fill(out, self, told, &where->inputs[i], true, err);
+        else
+            memset(out, 0, stride * sizeof(*out));
+        if (rc)
+            rc = bal_within(err, rc, "input %zu", i + 1);
+    }
+    return rc;
 }
 
 int bal_values_init(bal_values *out, const bal_recipe *recipe, bal_error *err)
 {
-    BAL_LOCAL(bal_values)
-    self = { .params = recipe->method->info.params,
-             .mergekit = recipe->mergekit };
-
-    self.inputs =
-        calloc(recipe->count + 1, BAL_PARAMS_MAX * sizeof(*self.inputs));
-    if (!self.inputs)
+    static const bal_place nowhere = { "", 0 };
+    BAL_LOCAL(bal_rules) rules = { 0 };
+    BAL_LOCAL(bal_values) self = { 0 };
+    int rc = bal_rules_init(&rules, recipe, err);
+    if (!rc)
+        rc = bal_values_room(&self, &rules, err);
+    if (rc)
+        return rc;
+    bal_place *places = calloc(recipe->count + 1, sizeof(*places));
+    if (!places)
         return bal_fail_memory(err, "a merge's parameters");
-    self.count = recipe->count;
-    int rc = resolve_all(self.common, recipe, NULL, err);
-    for (size_t i = 0; !rc && i < recipe->count; i++) {
-        if (bal_recipe_apart(recipe, i))
-            continue;
-        rc = resolve_all(self.inputs + i * BAL_PARAMS_MAX, recipe,
-                         &recipe->inputs[i], err);
-        if (rc)
-            rc = bal_within(err, rc, "input %zu", i + 1);
-    }
+    for (size_t i = 0; i < recipe->count; i++)
+        places[i] = nowhere;
+    const bal_where where = { 0, nowhere, places };
+    rc = bal_values_fill(&self, &rules, &where, err);
+    free(places);
     if (rc)
         return rc;
     *out = self;
-    self.inputs = NULL;
+    self = (bal_values){ 0 };
     return 0;
-}
-
-void bal_values_done(bal_values *self)
-{
-    free(self->inputs);
-    self->inputs = NULL;
 }
 
 static size_t index_of(const bal_values *self, const char *name)
@@ -240,5 +287,12 @@ bool bal_value_mergekit(const bal_values *self)
 
 double bal_value_input(const bal_values *self, size_t input, const char *name)
 {
-    return self->inputs[input * BAL_PARAMS_MAX + index_of(self, name)];
+    return self->inputs[input * self->param_count + index_of(self, name)];
+}
+
+double bal_values_weight(const bal_values *self, size_t input)
+{
+    return bal_param_find(self->params, BAL_WEIGHT)
+               ? bal_value_input(self, input, BAL_WEIGHT)
+               : 1;
 }

@@ -27,16 +27,24 @@ static void view_free(bal_model *model)
 
     for (size_t i = 0; i < self->count; i++)
         bal_model_free(self->inputs[i]);
-    for (size_t i = 0; i < self->row_count; i++)
+    for (size_t i = 0; i < self->row_count; i++) {
         free(self->rows[i].prepared);
+        if (self->rows[i].text)
+            bal_buf_done(self->rows[i].text);
+        free(self->rows[i].text);
+    }
     for (size_t i = 0; i < 2; i++)
         bal_map_done(&self->names[i]);
+    bal_rules_done(&self->rules);
     bal_values_done(&self->values);
+    bal_stacks_done(&self->stacks);
     bal_torch_stream_free(self->stream);
     for (size_t i = 0; i < BAL_VIEW_LOCKS; i++)
         pthread_mutex_destroy(&self->locks[i]);
     free(self->inputs);
-    free(self->input_weights);
+    free(self->places);
+    free(self->slices);
+    free(self->shifts);
     free(self->rows);
 }
 
@@ -56,12 +64,96 @@ static size_t tile_asked(void)
     return size;
 }
 
+/* ---- inputs ------------------------------------------------------------- */
+
+/* Where each slice's layers come to be in the result. */
+static void number_layers(bal_view *self, const bal_recipe *recipe)
+{
+    for (size_t i = 0; i < self->count; i++) {
+        const bal_input *input = &recipe->inputs[i];
+        uint64_t count = input->end - input->first;
+        bool next = !i || input[-1].slice != input->slice;
+        self->shifts[i] = (bal_view_shift){
+            input->first,
+            next ? self->layers : self->shifts[i - 1].at,
+            count,
+        };
+        self->layers += next ? count : 0;
+    }
+}
+
+/* What is behind the layers is taken of as many of the last slice's sources as
+ * the first slice has: so mergekit 0.1.5 does. */
+static bool is_behind(const bal_view *self, size_t i)
+{
+    const bal_view_slice *first = &self->slices[0];
+    const bal_view_slice *last = &self->slices[self->slice_count - 1];
+
+    return i >= last->from && i - last->from < first->to - first->from;
+}
+
+static int take_input(bal_view *self, const bal_recipe *recipe,
+                      bal_model *input, size_t i, bal_error *err)
+{
+    if (!recipe->sliced) {
+        self->inputs[i] = bal_model_ref(input);
+        return 0;
+    }
+    const bal_view_part part = {
+        .shift = self->shifts[i],
+        .before = recipe->inputs[i].slice == 0,
+        .behind = is_behind(self, i),
+    };
+    int rc = bal_part_open(&self->inputs[i], input, &part, err);
+    return rc ? bal_within(err, rc, "input %zu", i + 1) : 0;
+}
+
+static void group(bal_view *self, const bal_recipe *recipe)
+{
+    for (size_t i = 0; i < self->slice_count; i++) {
+        bal_view_slice *slice = &self->slices[i];
+        size_t base = recipe->slices[i].base;
+
+        slice->from = i ? slice[-1].to : 0;
+        slice->to = slice->from;
+        while (slice->to < self->count && recipe->inputs[slice->to].slice == i)
+            slice->to++;
+        slice->base = base != BAL_NONE && bal_recipe_apart(recipe, base)
+                          ? base
+                          : BAL_NONE;
+    }
+}
+
+static int take_inputs(bal_view *self, const bal_recipe *recipe,
+                       bal_model *const *inputs, bal_error *err)
+{
+    self->sliced = recipe->sliced;
+    self->slice_count = recipe->slice_count;
+    self->count = bal_recipe_merged(recipe);
+    self->inputs = calloc(self->count + 1, sizeof(bal_model *));
+    self->places = calloc(recipe->count + 1, sizeof(*self->places));
+    self->shifts = calloc(self->count + 1, sizeof(*self->shifts));
+    self->slices = calloc(self->slice_count, sizeof(*self->slices));
+    if (!self->inputs || !self->places || !self->shifts || !self->slices)
+        return bal_fail_memory(err, "a view");
+    group(self, recipe);
+    number_layers(self, recipe);
+    for (size_t i = 0; i < self->count; i++) {
+        int rc = take_input(self, recipe, inputs[i], i, err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
 static int init(bal_view *self, const bal_recipe *recipe,
                 bal_model *const *inputs, bal_error *err)
 {
     self->method = recipe->method;
+    self->recipe = recipe;
     self->strict = recipe->strict;
     self->dtype = recipe->dtype;
+    self->out_dtype = recipe->out_dtype;
     self->mergekit = recipe->mergekit;
     self->seed = recipe->seed;
     self->streamed = recipe->streamed;
@@ -69,18 +161,10 @@ static int init(bal_view *self, const bal_recipe *recipe,
     self->whole = recipe->space != BAL_SPACE_DELTA;
     self->weights = recipe->space == BAL_SPACE_WEIGHTS;
     self->tile = tile_asked();
-    self->base = BAL_NONE;
-    if (recipe->base != BAL_NONE && bal_recipe_apart(recipe, recipe->base))
-        self->base = recipe->base;
-    self->inputs = calloc(recipe->count, sizeof(bal_model *));
-    self->input_weights = calloc(recipe->count, sizeof(double));
-    if (!self->inputs || !self->input_weights)
-        return bal_fail_memory(err, "a view");
-    for (; self->count < recipe->count; self->count++) {
-        self->inputs[self->count] = bal_model_ref(inputs[self->count]);
-        self->input_weights[self->count] = recipe->inputs[self->count].weight;
-    }
-    return bal_values_init(&self->values, recipe, err);
+    int rc = take_inputs(self, recipe, inputs, err);
+    if (!rc)
+        rc = bal_rules_init(&self->rules, recipe, err);
+    return rc ? rc : bal_values_room(&self->values, &self->rules, err);
 }
 
 static int tiles_open(bal_model **out, const bal_recipe *recipe,
@@ -98,6 +182,7 @@ static int tiles_open(bal_model **out, const bal_recipe *recipe,
         rc = bal_view_plan(self, err);
     if (rc)
         return rc;
+    self->recipe = NULL;
     *out = BAL_TAKE(model);
     return 0;
 }
@@ -112,8 +197,11 @@ static int (*const openers[])(bal_model **out, const bal_recipe *recipe,
 int bal_view_open(bal_model **out, const bal_recipe *recipe,
                   bal_model *const *inputs, bal_error *err)
 {
-    if (!openers[recipe->space] || !recipe->count)
+    BAL_LOCAL(bal_dressed) models = { 0 };
+
+    if (!openers[recipe->space] || !bal_recipe_merged(recipe))
         return bal_fail(err, BAL_ECORRUPT,
                         "a view of a recipe that is not complete");
-    return openers[recipe->space](out, recipe, inputs, err);
+    int rc = bal_view_dress(&models, recipe, inputs, err);
+    return rc ? rc : openers[recipe->space](out, recipe, models.models, err);
 }

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "merge/layers.h"
 #include "merge/values.h"
 
 #define BAL_VIEW_LOCKS 16
@@ -22,8 +23,10 @@ typedef int bal_view_read_fn(bal_view *self, size_t i, bal_view_row *row,
 struct bal_view_row {
     bal_view_read_fn *read; /* NULL: the entry has no bytes */
     const char *name;
+    size_t slice; /* the inputs that it is merged of */
     size_t *sources;
-    size_t from; /* the input whose bytes are passed on */
+    size_t from;   /* the input whose bytes are passed on */
+    bal_buf *text; /* bytes that are made, not read */
     /* Of a merge: the inputs that take part, and their weights, without the
      * base. One that has no source takes part as zeros. */
     size_t *which;
@@ -33,10 +36,12 @@ struct bal_view_row {
     bal_extent extent; /* shape borrowed from an input */
     uint64_t unit;     /* tiles begin and end at multiples of it */
     bal_arith arith;
+    bool rounds; /* the result is rounded to arith's dtype before its own */
     const bal_values *values;
     uint64_t *drawn; /* count: where in the view's stream an input's begin */
     void *prepared;  /* guarded by the row's lock until ready is set */
     atomic_bool ready;
+    atomic_bool told; /* that the method breaks down here */
 };
 
 struct bal_walk {
@@ -44,24 +49,43 @@ struct bal_walk {
     const bal_view_row *row;
 };
 
+/* Inputs [from, to), of which base is set apart; BAL_NONE: none is. */
+typedef struct bal_view_slice {
+    size_t from, to, base;
+} bal_view_slice;
+
+/* Where an input's layers come to be: its layer `first` is the result's `at`.
+ */
+typedef struct bal_view_shift {
+    uint64_t first, at, count;
+} bal_view_shift;
+
 struct bal_view {
     bal_model model;
     const bal_method *method;
-    bal_values values;
+    const bal_recipe *recipe; /* while it is planned */
+    bal_rules rules;
+    bal_values values;        /* the last tensor's */
+    const bal_values *latest; /* a copy of them, NULL: there is none yet */
+    bal_place *places;        /* count */
+    bal_stacks stacks;
     bool strict;
     bool whole;   /* inputs are whole things, not differences */
     bool weights; /* whole models: what is absent in the base is an error */
     bool mergekit;
-    int dtype;
+    int dtype, out_dtype;
     uint64_t seed;
     bool streamed;
     uint64_t stream_seed;
     bal_torch_stream *stream; /* made by planning, if it is asked for */
-    size_t base; /* the input that is set apart, BAL_NONE: none is */
-    size_t tile; /* elements, where tests want so many; else 0 */
+    size_t tile;              /* elements, where tests want so many; else 0 */
     bal_model **inputs;
-    double *input_weights;
     size_t count;
+    bool sliced;
+    bal_view_slice *slices;
+    size_t slice_count;
+    bal_view_shift *shifts; /* count, where it is sliced */
+    uint64_t layers;        /* of the result, where it is sliced */
     bal_view_row *rows;
     size_t row_count, row_room;
     bal_map names[2]; /* of tensors, of files: name to row */
@@ -69,6 +93,43 @@ struct bal_view {
      * once. */
     pthread_mutex_t locks[BAL_VIEW_LOCKS];
 };
+
+/* The inputs that a row is merged of. */
+const bal_view_slice *bal_view_slice_of(const bal_view *self,
+                                        const bal_view_row *row);
+/* The row's parameters, in row->values. */
+BAL_CHECK int bal_view_values(bal_view *self, bal_view_row *row,
+                              bal_error *err);
+/* What an input calls the tensor, NULL: no memory. Borrowed, or in the arena.
+ */
+const char *bal_view_label(bal_view *self, const bal_view_row *row,
+                           size_t input);
+/* Inputs that lack a head that others have contribute the embeddings that they
+ * have tied to it. */
+BAL_CHECK int bal_view_tie(bal_view *self, bal_error *err);
+/* The text of a model's config.json, made to fit the view: row->text, if there
+ * is anything to change. */
+BAL_CHECK int bal_view_config(bal_view *self, bal_view_row *row,
+                              bal_error *err);
+/* An input of some of its layers under the numbers that they get, with what is
+ * before and behind them where that is asked for. EINVAL: layers that it has
+ * not; EUNSUPPORTED: several stacks. */
+typedef struct bal_view_part {
+    bal_view_shift shift;
+    bool before, behind;
+} bal_view_part;
+BAL_CHECK int bal_part_open(bal_model **out, bal_model *of,
+                            const bal_view_part *part, bal_error *err);
+
+/* The inputs as they are merged: an adapter as the model that comes of putting
+ * it onto one, all with the vocabulary that is asked for. */
+typedef struct bal_dressed {
+    bal_model **models;
+    size_t count;
+} bal_dressed;
+BAL_CHECK int bal_view_dress(bal_dressed *out, const bal_recipe *recipe,
+                             bal_model *const *inputs, bal_error *err);
+void bal_dressed_done(bal_dressed *self);
 
 /* Fill in model entries and rows, refuse what cannot be. */
 BAL_CHECK int bal_view_plan(bal_view *self, bal_error *err);
@@ -111,5 +172,6 @@ bal_view_read_fn bal_view_cast;    /* one input's values in another dtype */
 bal_view_read_fn bal_view_compare; /* the same, once all agree */
 bal_view_read_fn bal_view_merge;   /* the method */
 bal_view_read_fn bal_view_zeros;   /* -0.0: x + -0.0 is x for every x */
+bal_view_read_fn bal_view_text;    /* row->text */
 
 #endif

@@ -1,8 +1,10 @@
 /* Where in mergekit's stream of random numbers each tensor draws. mergekit
- * merges one tensor after another, in the order of their names' bytes, and for
- * each draws for one model after another; so the place of an input's numbers is
- * how many were drawn for all before it, and that is known from shapes and
- * parameters alone. A tensor may then be read without the others. */
+ * merges one tensor after another, in the order of their names' bytes (of equal
+ * ones, where layers are used twice, in one that has no rule; here by the names
+ * that they get), and for each draws for one model after another; so the place
+ * of an input's numbers is how many were drawn for all before it, and that is
+ * known from shapes and parameters alone. A tensor may then be read without the
+ * others. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,12 +12,40 @@
 #include "core/error.h"
 #include "merge/view.h"
 
-static int by_name(const void *a, const void *b)
-{
-    const bal_view_row *const *x = a;
-    const bal_view_row *const *y = b;
+/* A tensor by what mergekit orders it by: the last in order of the names that
+ * its inputs have for it. */
+typedef struct labelled {
+    const char *label;
+    bal_view_row *row;
+} labelled;
 
-    return strcmp((*x)->name, (*y)->name);
+static int by_label(const void *a, const void *b)
+{
+    const labelled *x = a;
+    const labelled *y = b;
+    int order = strcmp(x->label, y->label);
+
+    return order ? order : strcmp(x->row->name, y->row->name);
+}
+
+/* What an input has for a tensor is in general of its name, or the embeddings
+ * that are tied to it. NULL: no memory. */
+static const char *label_of(bal_view *self, bal_view_row *row)
+{
+    const char *last = NULL;
+
+    for (size_t k = 0; k < self->count; k++) {
+        const bal_tensor *source = bal_view_source(self, row, k);
+        bool tied = source && strcmp(source->name, row->name) != 0;
+        const char *label = !source ? NULL
+                            : tied  ? source->name
+                                    : bal_view_label(self, row, k);
+        if (source && !label)
+            return NULL;
+        if (source && (!last || strcmp(label, last) > 0))
+            last = label;
+    }
+    return last ? last : row->name;
 }
 
 static int too_many(bal_error *err)
@@ -78,7 +108,7 @@ static int count_unchanged(bal_view *self, bal_view_row *row,
     int rc = 0;
 
     for (size_t k = 0; !rc && k < self->count; k++) {
-        if (k != self->base)
+        if (k != self->slices[0].base)
             rc = count_input(self, row, &extent, k, at, err);
     }
     return rc;
@@ -93,24 +123,35 @@ static int count_row(bal_view *self, bal_view_row *row, uint64_t *at,
     return entry ? count_unchanged(self, row, entry, at, err) : 0;
 }
 
+static int count_rows(bal_view *self, labelled *rows, bal_error *err)
+{
+    uint64_t at = 0;
+    int rc = 0;
+
+    for (size_t i = 0; i < self->row_count; i++) {
+        rows[i].row = &self->rows[i];
+        rows[i].label = label_of(self, rows[i].row);
+        if (!rows[i].label)
+            return bal_fail_memory(err, "planning a view");
+    }
+    qsort(rows, self->row_count, sizeof(*rows), by_label);
+    for (size_t i = 0; !rc && i < self->row_count; i++) {
+        rc = count_row(self, rows[i].row, &at, err);
+        if (rc)
+            rc = bal_within(err, rc, "tensor '%s'", rows[i].row->name);
+    }
+    return rc ? rc
+              : bal_torch_stream_new(&self->stream, self->stream_seed, at, err);
+}
+
 int bal_view_order_draws(bal_view *self, bal_error *err)
 {
     if (!self->streamed || !self->method->draws)
         return 0;
-    bal_view_row **rows = calloc(self->row_count + 1, sizeof(bal_view_row *));
+    labelled *rows = calloc(self->row_count + 1, sizeof(*rows));
     if (!rows)
         return bal_fail_memory(err, "planning a view");
-    for (size_t i = 0; i < self->row_count; i++)
-        rows[i] = &self->rows[i];
-    qsort(rows, self->row_count, sizeof(bal_view_row *), by_name);
-    uint64_t at = 0;
-    int rc = 0;
-    for (size_t i = 0; !rc && i < self->row_count; i++) {
-        rc = count_row(self, rows[i], &at, err);
-        if (rc)
-            rc = bal_within(err, rc, "tensor '%s'", rows[i]->name);
-    }
+    int rc = count_rows(self, rows, err);
     free(rows);
-    return rc ? rc
-              : bal_torch_stream_new(&self->stream, self->stream_seed, at, err);
+    return rc;
 }

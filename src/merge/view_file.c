@@ -1,4 +1,6 @@
 /* Side files of a view: they are taken, not merged. */
+#include <string.h>
+
 #include "core/error.h"
 #include "core/hash.h"
 #include "merge/view.h"
@@ -17,7 +19,7 @@ static size_t best_of(const bal_view *self, const bal_view_row *row)
 
     for (size_t k = 0; k < self->count; k++) {
         const bal_tensor *entry = bal_view_source(self, row, k);
-        bool donor = entry && self->whole && k == self->base &&
+        bool donor = entry && self->whole && k == self->slices[0].base &&
                      ranks[entry->form] == rank;
         if (!entry || (ranks[entry->form] <= rank && !donor))
             continue;
@@ -50,6 +52,34 @@ static void warn_of_others(const bal_view *self, const bal_view_row *row,
     }
 }
 
+int bal_view_text(bal_view *self, size_t i, bal_view_row *row, uint64_t offset,
+                  void *to, size_t len, bal_error *err)
+{
+    (void)self;
+    (void)i;
+    (void)err;
+    memcpy(to, row->text->data + offset, len);
+    return 0;
+}
+
+/* What a model's config says of it has to be true of the result. */
+static int plan_config(bal_view *self, size_t row, const bal_tensor *entry,
+                       bal_error *err)
+{
+    bal_view_row *plan = &self->rows[row];
+    bal_tensor made = *entry;
+    int rc = bal_view_config(self, plan, err);
+
+    if (rc)
+        return rc;
+    if (plan->text) {
+        plan->read = bal_view_text;
+        made.size = plan->text->len;
+        made.tuned = NULL;
+    }
+    return bal_model_add(&self->model, &made, row, err);
+}
+
 int bal_plan_file(bal_view *self, size_t row, bal_error *err)
 {
     bal_view_row *plan = &self->rows[row];
@@ -62,5 +92,7 @@ int bal_plan_file(bal_view *self, size_t row, bal_error *err)
         warn_of_others(self, plan, best);
     plan->from = best;
     plan->read = entry->form == BAL_FORM_WHOLE ? bal_view_pass : NULL;
+    if (self->weights && !strcmp(plan->name, "config.json"))
+        return plan_config(self, row, entry, err);
     return bal_model_add(&self->model, entry, row, err);
 }

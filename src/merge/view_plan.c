@@ -16,8 +16,17 @@ static size_t *no_sources(bal_view *self)
     return sources;
 }
 
-/* A new row, without sources. */
-static int add_row(bal_view *self, size_t *out, const char *name,
+static size_t slice_of(const bal_view *self, size_t input)
+{
+    size_t slice = 0;
+
+    while (input >= self->slices[slice].to)
+        slice++;
+    return slice;
+}
+
+/* A new row, whose first source is an input's; without sources. */
+static int add_row(bal_view *self, size_t *out, const char *name, size_t input,
                    bal_error *err)
 {
     bal_view_row *rows = bal_room_for_one(self->rows, self->row_count,
@@ -26,7 +35,9 @@ static int add_row(bal_view *self, size_t *out, const char *name,
         return bal_fail_memory(err, "planning a view");
     self->rows = rows;
     bal_view_row *row = &self->rows[self->row_count];
-    *row = (bal_view_row){ .name = name, .sources = no_sources(self) };
+    *row = (bal_view_row){ .name = name,
+                           .slice = slice_of(self, input),
+                           .sources = no_sources(self) };
     if (!row->sources)
         return bal_fail_memory(err, "planning a view");
     *out = self->row_count++;
@@ -39,7 +50,7 @@ static int add_passed(bal_view *self, size_t input, size_t i, bal_error *err)
 {
     const bal_tensor *entry = bal_model_at(self->inputs[input], i);
     size_t row = 0;
-    int rc = add_row(self, &row, entry->name, err);
+    int rc = add_row(self, &row, entry->name, input, err);
     if (rc)
         return rc;
     self->rows[row].from = input;
@@ -50,9 +61,11 @@ static int add_passed(bal_view *self, size_t input, size_t i, bal_error *err)
 
 static bool passes(const bal_view *self)
 {
-    return self->count == 1 && self->dtype < 0 && self->base == BAL_NONE &&
-           self->method->same &&
-           self->method->same(self->input_weights[0], &self->values);
+    return self->count == 1 && !self->sliced && self->rules.plain &&
+           self->dtype < 0 && self->out_dtype < 0 &&
+           self->slices[0].base == BAL_NONE && self->method->same &&
+           self->method->same(bal_values_weight(&self->values, 0),
+                              &self->values);
 }
 
 static int pass_all(bal_view *self, bal_error *err)
@@ -77,10 +90,14 @@ static int collect_entry(bal_view *self, size_t input, size_t i, bal_error *err)
 
     if (entry->part == BAL_PART_HEADER || entry->form == BAL_FORM_RESIDUAL)
         return 0;
-    int rc = bal_map_add(&self->names[entry->part], entry->name,
-                         strlen(entry->name), &row, &there, err);
+    bool tensor = entry->part == BAL_PART_TENSOR;
+    int rc = tensor ? bal_stacks_add(&self->stacks, entry->name, err) : 0;
+    if (rc)
+        return rc;
+    rc = bal_map_add(&self->names[entry->part], entry->name,
+                     strlen(entry->name), &row, &there, err);
     if (!rc && !there)
-        rc = add_row(self, &row, entry->name, err);
+        rc = add_row(self, &row, entry->name, input, err);
     if (rc)
         return rc;
     self->rows[row].sources[input] = i;
@@ -110,19 +127,27 @@ static bal_part part_of(const bal_view *self, const bal_view_row *row)
     return BAL_PART_TENSOR;
 }
 
-static int decide(bal_view *self, bal_error *err)
+static int decide_row(bal_view *self, size_t row, bal_error *err)
 {
     static int (*const planners[])(bal_view *, size_t, bal_error *) = {
         [BAL_PART_TENSOR] = bal_plan_tensor,
         [BAL_PART_FILE] = bal_plan_file,
     };
 
-    for (size_t row = 0; row < self->row_count; row++) {
-        int rc = planners[part_of(self, &self->rows[row])](self, row, err);
-        if (rc)
-            return rc;
-    }
-    return 0;
+    bal_part part = part_of(self, &self->rows[row]);
+    int rc = part == BAL_PART_TENSOR
+                 ? bal_view_values(self, &self->rows[row], err)
+                 : 0;
+    return rc ? rc : planners[part](self, row, err);
+}
+
+static int decide(bal_view *self, bal_error *err)
+{
+    int rc = self->weights ? bal_view_tie(self, err) : 0;
+
+    for (size_t row = 0; !rc && row < self->row_count; row++)
+        rc = decide_row(self, row, err);
+    return rc;
 }
 
 /* ---- headers ------------------------------------------------------------ */
@@ -148,10 +173,11 @@ static bool headers_fit(const bal_view *self, bal_model *first)
 /* A view of deltas has none: plus writes with the base's. */
 static int add_headers(bal_view *self, bal_error *err)
 {
-    size_t input = self->base == BAL_NONE ? 0 : self->base;
+    size_t base = self->slices[0].base;
+    size_t input = base == BAL_NONE ? 0 : base;
     bal_model *first = self->inputs[input];
 
-    if (!self->whole || !headers_fit(self, first))
+    if (!self->whole || self->sliced || !headers_fit(self, first))
         return 0;
     for (size_t i = 0; i < bal_model_count(first); i++) {
         const bal_tensor *entry = bal_model_at(first, i);
@@ -186,10 +212,25 @@ static int tell(bal_view *self, bal_error *err)
     return bal_model_tell(&self->model, &facts, err);
 }
 
+/* Where all tensors have the same parameters, these are they. */
+static int first_values(bal_view *self, bal_error *err)
+{
+    const bal_place anywhere = { "", 0 };
+    const bal_where where = { 0, anywhere, self->places };
+
+    if (!self->rules.plain)
+        return 0;
+    for (size_t i = 0; i < self->rules.count; i++)
+        self->places[i] = anywhere;
+    return bal_values_fill(&self->values, &self->rules, &where, err);
+}
+
 int bal_view_plan(bal_view *self, bal_error *err)
 {
-    int rc;
+    int rc = first_values(self, err);
 
+    if (rc)
+        return rc;
     if (passes(self)) {
         rc = pass_all(self, err);
     } else {

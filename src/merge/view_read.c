@@ -160,7 +160,7 @@ static int prepare(bal_view *self, bal_view_row *row, bal_error *err)
 
 typedef struct merging {
     const bal_view *view;
-    const bal_view_row *row;
+    bal_view_row *row;
     double *result; /* a tile's size */
     uint8_t *to;    /* where the next tile's part goes */
     uint64_t start, end;
@@ -169,13 +169,39 @@ typedef struct merging {
 } merging;
 
 /* NaNs of one sign and payload: which of two goes on through a sum is up to the
- * compiler. */
-static void settle_nans(double *values, size_t n)
+ * compiler. False: some are not finite. */
+static bool settle_nans(double *values, size_t n)
 {
+    bool finite = true;
+
     for (size_t k = 0; k < n; k++) {
-        if (values[k] != values[k])
-            values[k] = __builtin_nan("");
+        double away = values[k] - values[k]; /* NaN of what is not finite */
+        finite &= away == 0;
+        values[k] = values[k] != values[k] ? __builtin_nan("") : values[k];
     }
+    return finite;
+}
+
+static bool is_finite(const double *values, size_t n)
+{
+    bool finite = true;
+
+    for (size_t k = 0; k < n; k++)
+        finite &= values[k] - values[k] == 0;
+    return finite;
+}
+
+/* Infinities and NaNs that no input has are told, once a tensor: there the
+ * formula has broken down. */
+static void tell_degenerate(bal_view_row *row, const bal_tile *tile)
+{
+    bool finite = !tile->base || is_finite(tile->base, tile->n);
+
+    for (size_t i = 0; finite && i < tile->count; i++)
+        finite = is_finite(tile->inputs[i], tile->n);
+    if (finite && !atomic_exchange(&row->told, true))
+        bal_warn("merge", "tensor=%s method=%s degenerate=not-finite",
+                 row->name, tile->method->info.name);
 }
 
 /* A tile is merged whole; what of it was asked for is kept. */
@@ -194,7 +220,10 @@ static int merge_tile(void *ctx, const bal_tile *tile, bal_error *err)
     if (method->role == BAL_ROLE_ORIGIN && self->row->based)
         bal_op_add(&self->sum, wanted, tile->base + (from - tile->start),
                    wanted, n);
-    settle_nans(wanted, n);
+    if (self->row->rounds)
+        bal_arith_round(&self->sum, wanted, n);
+    if (!settle_nans(wanted, n))
+        tell_degenerate(self->row, tile);
     bal_kernels_use()->from_f64[self->dtype](self->to, wanted, n);
     self->to += n * (bal_dtype_bits(self->dtype) / 8);
     return 0;

@@ -11,6 +11,12 @@
  * every input. */
 #define UNIT_MOST ((uint64_t)64 << 20)
 
+/* The input that is set apart, BAL_NONE: none is. */
+static size_t base_of(const bal_view *self, const bal_view_row *row)
+{
+    return bal_view_slice_of(self, row)->base;
+}
+
 /* How many have it. */
 typedef struct present {
     size_t others; /* without the base */
@@ -25,7 +31,7 @@ static present count_present(const bal_view *self, const bal_view_row *row)
     for (size_t k = 0; k < self->count; k++) {
         if (row->sources[k] == BAL_NONE)
             continue;
-        if (k == self->base) {
+        if (k == base_of(self, row)) {
             all.base = true;
             continue;
         }
@@ -69,7 +75,7 @@ static int measure(bal_view *self, bal_view_row *row, const bal_tensor *tensor,
 static bool takes_part(const bal_view *self, const bal_view_row *row, size_t k,
                        bool zeros)
 {
-    return k != self->base && (zeros || row->sources[k] != BAL_NONE);
+    return k != base_of(self, row) && (zeros || row->sources[k] != BAL_NONE);
 }
 
 /* Inputs that lack the tensor take part as zeros if zeros is set. */
@@ -86,7 +92,7 @@ static int take_part(bal_view *self, bal_view_row *row, bool zeros,
         if (!takes_part(self, row, k, zeros))
             continue;
         row->which[row->count] = k;
-        row->weights[row->count++] = self->input_weights[k];
+        row->weights[row->count++] = bal_values_weight(row->values, k);
     }
     if (!self->method->check)
         return 0;
@@ -109,10 +115,9 @@ static int take(bal_view *self, bal_view_row *row, bal_dtype dtype, bool zeros,
         return bal_fail(err, BAL_ECORRUPT, "tensor '%s' is in no input",
                         row->name);
     row->read = bal_view_merge;
-    row->values = &self->values;
     row->arith = (bal_arith){ .mergekit = self->mergekit, .work = dtype };
-    row->based =
-        self->base != BAL_NONE || self->method->role == BAL_ROLE_OPERAND;
+    row->based = base_of(self, row) != BAL_NONE ||
+                 self->method->role == BAL_ROLE_OPERAND;
     int rc = measure(self, row, tensor, err);
     return rc ? rc : take_part(self, row, zeros, err);
 }
@@ -131,15 +136,19 @@ static int too_few(const bal_view *self, const bal_view_row *row,
 static int base_lacks(const bal_view *self, const bal_view_row *row,
                       bal_error *err)
 {
-    return bal_fail(
-        err, BAL_EINVAL, "tensor '%s' is not in the base (input %zu '%s')",
-        row->name, self->base + 1, bal_view_input_name(self, self->base));
+    size_t base = base_of(self, row);
+
+    return bal_fail(err, BAL_EINVAL,
+                    "tensor '%s' is not in the base (input %zu '%s')",
+                    row->name, base + 1, bal_view_input_name(self, base));
 }
 
+/* In dtype, or in what follows it. */
 static int pass_as(bal_view *self, bal_view_row *row, size_t from,
                    bal_dtype dtype)
 {
-    bool cast = dtype != bal_view_source(self, row, from)->dtype;
+    bool other = self->out_dtype >= 0 && (int)dtype != self->out_dtype;
+    bool cast = other || dtype != bal_view_source(self, row, from)->dtype;
 
     row->from = from;
     row->arith = (bal_arith){ .mergekit = self->mergekit, .work = dtype };
@@ -159,13 +168,14 @@ static int pass_on(bal_view *self, bal_view_row *row, size_t from)
 
 /* An input that comes out as it went in does not go through a difference to the
  * base, which would be rounded. */
-static bool is_same(const bal_view *self, const present *all)
+static bool is_same(const bal_view *self, const bal_view_row *row,
+                    const present *all)
 {
     const bal_method *method = self->method;
 
-    return self->base != BAL_NONE && method->role == BAL_ROLE_ORIGIN &&
+    return base_of(self, row) != BAL_NONE && method->role == BAL_ROLE_ORIGIN &&
            all->others == 1 && method->same &&
-           method->same(self->input_weights[all->last], &self->values);
+           method->same(bal_values_weight(row->values, all->last), row->values);
 }
 
 /* Fewer than the method takes. */
@@ -179,9 +189,9 @@ static int take_few(bal_view *self, bal_view_row *row, const present *all,
         return 0;
     }
     if (all->base)
-        return pass_on(self, row, self->base);
-    return self->base == BAL_NONE ? too_few(self, row, all, err)
-                                  : base_lacks(self, row, err);
+        return pass_on(self, row, base_of(self, row));
+    return base_of(self, row) == BAL_NONE ? too_few(self, row, all, err)
+                                          : base_lacks(self, row, err);
 }
 
 int bal_view_take(bal_view *self, bal_view_row *row, bal_dtype dtype,
@@ -189,6 +199,7 @@ int bal_view_take(bal_view *self, bal_view_row *row, bal_dtype dtype,
 {
     const bal_method *method = self->method;
     present all = count_present(self, row);
+    bool based = base_of(self, row) != BAL_NONE;
     bool few = all.others < method->info.min_inputs;
     bool alone = all.others + all.base == 1;
     /* Where there is no base to keep, what is added by one is kept. */
@@ -197,16 +208,16 @@ int bal_view_take(bal_view *self, bal_view_row *row, bal_dtype dtype,
 
     *kept = true;
     if (!all.others)
-        return pass_on(self, row, self->base);
-    if (alone && copy && (few || self->base != BAL_NONE))
+        return pass_on(self, row, base_of(self, row));
+    if (alone && copy && (few || based))
         return pass_on(self, row, all.last);
     if (drop)
         return take_few(self, row, &all, kept, err);
-    if (self->base != BAL_NONE && !all.base && self->weights)
+    if (based && !all.base && self->weights)
         return base_lacks(self, row, err);
     if (few)
         return too_few(self, row, &all, err);
-    if (is_same(self, &all))
+    if (is_same(self, row, &all))
         return pass_as(self, row, all.last, dtype);
     return take(self, row, dtype, false, err);
 }

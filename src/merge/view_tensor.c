@@ -24,9 +24,10 @@ typedef struct census {
 
 static census count_forms(const bal_view *self, const bal_view_row *row)
 {
+    const bal_view_slice *slice = bal_view_slice_of(self, row);
     census all = { 0 };
 
-    for (size_t k = 0; k < self->count; k++) {
+    for (size_t k = slice->from; k < slice->to; k++) {
         const bal_tensor *entry = bal_view_source(self, row, k);
 
         if (!entry) {
@@ -203,16 +204,19 @@ static bool all_floats(const bal_view *self, const bal_view_row *row,
 
 /* The dtype of a merge of inputs that have `joined` in common. mergekit works
  * in one dtype, to which a told one is a cast of the inputs, and a few of its
- * methods give F32 all the same. */
+ * methods give F32 all the same; another one may be told for what comes out. */
 static bal_dtype result_of(const bal_view *self, const bal_view_row *row,
                            bal_dtype joined)
 {
-    if (row->read != bal_view_merge)
+    bool merged = row->read == bal_view_merge;
+    bal_dtype dtype = self->dtype < 0 ? joined : (bal_dtype)self->dtype;
+
+    if (self->out_dtype >= 0 && row->read != bal_view_pass)
+        return (bal_dtype)self->out_dtype;
+    if (!merged)
         return row->arith.work;
-    if (self->dtype >= 0)
-        return (bal_dtype)self->dtype;
-    return self->mergekit && self->method->f32 ? bal_dtype_join(joined, BAL_F32)
-                                               : joined;
+    return self->mergekit && self->method->f32 ? bal_dtype_join(dtype, BAL_F32)
+                                               : dtype;
 }
 
 static int plan_floats(bal_view *self, size_t row, const bal_id *base,
@@ -231,7 +235,9 @@ static int plan_floats(bal_view *self, size_t row, const bal_id *base,
     bool passed = plan->read == bal_view_pass;
     size_t from = plan->read == bal_view_merge ? plan->which[0] : plan->from;
     bal_tensor entry = *bal_view_source(self, plan, from);
+    entry.name = plan->name;
     entry.dtype = result_of(self, plan, dtype);
+    plan->rounds = self->out_dtype >= 0;
     entry.of = entry.dtype;
     entry.base = base;
     entry.tuned = passed ? entry.tuned : NULL;
@@ -262,6 +268,7 @@ static int plan_equal(bal_view *self, size_t row, const bal_id *base,
                             plan->name, from + 1, k + 1);
         entry.tuned = entry.tuned ? entry.tuned : other->tuned;
     }
+    entry.name = plan->name;
     entry.base = base;
     plan->from = from;
     plan->read = bal_view_compare;

@@ -121,7 +121,10 @@ static int tiles_fill(tiles *self, uint64_t start, size_t n, bal_error *err)
     const bal_view_row *row = self->row;
     double *base = self->memory + row->count * self->most;
     bool origin = row->based && view->method->role == BAL_ROLE_ORIGIN;
-    int rc = row->based ? read_input(base, self, view->base, start, n, err) : 0;
+    int rc = row->based
+                 ? read_input(base, self, bal_view_slice_of(view, row)->base,
+                              start, n, err)
+                 : 0;
 
     for (size_t k = 0; !rc && k < row->count; k++) {
         double *to = self->memory + k * self->most;

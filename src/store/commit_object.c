@@ -105,8 +105,25 @@ static void show_parameters(bal_json *json, json_t *parameters)
     bal_json_close(json);
 }
 
+/* Members that are no text, as they are recorded. */
+static void show_raw(bal_json *json, const json_t *from,
+                     const char *const *keys, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const json_t *value = json_object_get(from, keys[i]);
+        char *text =
+            value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+        if (text) {
+            bal_json_key(json, keys[i]);
+            bal_json_raw(json, text);
+        }
+        free(text);
+    }
+}
+
 static void show_input(bal_json *json, const json_t *input)
 {
+    static const char *const raw[] = { "slice", "layers", "onto", "carrier" };
     static const char *const texts[] = { "tenant", "commit", "manifest" };
     json_t *own = json_object_get(input, "parameters");
 
@@ -120,6 +137,7 @@ static void show_input(bal_json *json, const json_t *input)
         bal_json_key(json, "parameters");
         show_parameters(json, own);
     }
+    show_raw(json, input, raw, sizeof(raw) / sizeof(raw[0]));
     bal_json_close(json);
 }
 
@@ -127,8 +145,10 @@ static void show_input(bal_json *json, const json_t *input)
 static void show_rest(bal_json *json, const json_t *recipe)
 {
     static const char *const rest[] = {
-        "space", "strict", "dtype", "seed", "mergekit_stream", "arithmetic"
+        "space", "strict",          "dtype",      "out_dtype",
+        "seed",  "mergekit_stream", "arithmetic",
     };
+    static const char *const raw[] = { "slices", "tokenizer" };
 
     for (size_t i = 0; i < sizeof(rest) / sizeof(rest[0]); i++) {
         const json_t *value = json_object_get(recipe, rest[i]);
@@ -140,6 +160,7 @@ static void show_rest(bal_json *json, const json_t *recipe)
         else
             bal_json_string(json, json_string_value(value));
     }
+    show_raw(json, recipe, raw, sizeof(raw) / sizeof(raw[0]));
 }
 
 static int show_recipe(char **out, const json_t *recipe, bal_error *err)

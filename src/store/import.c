@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/hash.h"
 #include "merge/mergekit.h"
 #include "merge/settings.h"
 #include "store/mergekit_names.h"
@@ -81,126 +82,177 @@ static bool is_ready(const job *self, const document *doc)
 
 /* ---- a recipe ----------------------------------------------------------- */
 
-/* What a model's name stands for. */
-static int spec_of(const char **out, const job *self,
-                   const bal_mergekit_model *model, bal_error *err)
+/* A commit that is to be an input as it is. */
+static int find_input(bal_input *out, const job *self, const char *spec,
+                      bal_error *err)
 {
-    const document *other = named(self, model->name);
-
-    *out = other ? other->id
-                 : bal_mergekit_spec(self->import->map, self->import->map_count,
-                                     model->name);
-    if (*out)
-        return 0;
-    if (model->adapter)
-        return bal_hint(err,
-                        bal_fail(err, BAL_EUNSUPPORTED,
-                                 "model '%s': an adapter is not put onto a "
-                                 "model here",
-                                 model->name),
-                        "--map '%s=SPEC' of a commit that is both",
-                        model->name);
-    return bal_hint(err,
-                    bal_fail(err, BAL_EINVAL, "model '%s' stands for no commit",
-                             model->name),
-                    "--map '%s=SPEC'", model->name);
-}
-
-/* The layers that a model has, by its tensors' names. */
-static uint64_t count_layers(const bal_model *model)
-{
-    uint64_t count = 0;
-
-    for (size_t i = 0; i < bal_model_count(model); i++) {
-        const bal_tensor *tensor = bal_model_at(model, i);
-        uint64_t layer;
-        if (tensor->part == BAL_PART_TENSOR &&
-            bal_mergekit_layer(&layer, tensor->name) && layer >= count)
-            count = layer + 1;
-    }
-    return count;
-}
-
-/* A slice is of all layers, or it is not one that can be taken. */
-static int check_layers(const job *self, const bal_mergekit *plan,
-                        const bal_input *input, const char *name,
-                        bal_error *err)
-{
-    BAL_OWN(bal_model) model = NULL;
-    bal_tenant *tenant = self->tenant;
-
-    if (!plan->layers || strcmp(input->tenant, tenant->name) != 0)
-        return 0;
-    int rc = bal_model_from_commit(&model, tenant, &input->commit, err);
+    int rc = bal_input_resolve(out, self->tenant, spec, err);
     if (rc)
         return rc;
-    uint64_t layers = count_layers(model);
-    if (layers == plan->layers)
-        return 0;
-    if (layers < plan->layers)
+
+    bool more = json_object_size(out->parameters) != 0;
+    json_decref(out->parameters);
+    out->parameters = NULL;
+    if (more)
         return bal_fail(err, BAL_EINVAL,
-                        "'layer_range' of %llu layers, and model '%s' has %llu",
-                        (unsigned long long)plan->layers, name,
-                        (unsigned long long)layers);
-    return bal_fail(err, BAL_EUNSUPPORTED,
-                    "'slices' that are not of all %llu layers of model '%s'",
-                    (unsigned long long)layers, name);
+                        "'%s' is a commit with a weight or parameters", spec);
+    return 0;
+}
+
+static int stands_for_none(const char *name, bal_error *err)
+{
+    return bal_hint(
+        err, bal_fail(err, BAL_EINVAL, "model '%s' stands for no commit", name),
+        "--map '%s=SPEC'", name);
+}
+
+/* What a model's name stands for, NULL: nothing. */
+static const char *spec_of(const job *self, const char *name)
+{
+    const document *other = named(self, name);
+
+    return other ? other->id
+                 : bal_mergekit_spec(self->import->map, self->import->map_count,
+                                     name);
+}
+
+/* The model of "model+adapter", in the arena. */
+static int split_name(char **model, const char **adapter, bal_arena *arena,
+                      const char *name, bal_error *err)
+{
+    size_t len = strcspn(name, "+");
+
+    *model = bal_arena_copy(arena, name, len);
+    *adapter = name + len + 1;
+    return *model ? 0 : bal_fail_memory(err, "a configuration");
+}
+
+/* An adapter goes onto a model that is found when all inputs are there. */
+static int find_model(bal_input *out, const job *self,
+                      const bal_mergekit_model *model, bal_error *err)
+{
+    BAL_LOCAL(bal_arena) arena = { 0 };
+    const char *spec = spec_of(self, model->name);
+    const char *adapter = model->name;
+    bool onto = !spec && model->adapter;
+    char *under;
+    int rc = 0;
+
+    if (onto) {
+        rc = split_name(&under, &adapter, &arena, model->name, err);
+        if (rc)
+            return rc;
+        spec = spec_of(self, adapter);
+    }
+    rc =
+        spec ? find_input(out, self, spec, err) : stands_for_none(adapter, err);
+    out->adapter = onto;
+    return rc;
 }
 
 static int add_model(bal_recipe *recipe, const job *self,
                      const bal_mergekit *plan, size_t i, bal_error *err)
 {
     const bal_mergekit_model *model = &plan->models[i];
-    bool apart = i == plan->base && plan->method->role != BAL_ROLE_NONE;
-    bal_input input = { 0 };
-    const char *spec;
-    int rc = spec_of(&spec, self, model, err);
-    if (!rc)
-        rc = bal_input_resolve(&input, self->tenant, spec, err);
+    bal_input input = { .weight = 1 };
+    int rc = find_model(&input, self, model, err);
     if (rc)
         return bal_within(err, rc, "model '%s'", model->name);
 
-    bool more = json_object_size(input.parameters) != 0;
-    json_decref(input.parameters);
-    input.parameters = NULL;
-    if (more)
-        return bal_fail(err, BAL_EINVAL,
-                        "'%s' is a commit with a weight or parameters", spec);
-    rc = check_layers(self, plan, &input, model->name, err);
-    if (rc)
-        return rc;
-    input.weighted = apart;
+    input.weight = 1;
+    input.slice = model->slice;
+    input.first = model->first;
+    input.end = model->end;
     input.parameters = json_incref(model->parameters);
     rc = bal_recipe_add(recipe, &input, err);
     if (rc)
         return bal_within(err, rc, "model '%s'", model->name);
-    if (i == plan->base)
-        recipe->base = recipe->count - 1;
+    if (i == plan->slices[model->slice].base)
+        recipe->slices[model->slice].base = recipe->count - 1;
     return 0;
 }
 
-/* What mergekit makes of 'dtype', to which inputs are cast, and 'out_dtype', to
- * which the result is. A few methods give F32 whatever 'dtype' says. */
+/* An input that is this commit as it is, or one more that carries. */
+static int find_carrier(size_t *out, bal_recipe *recipe, const bal_input *input,
+                        bal_error *err)
+{
+    for (size_t i = 0; i < recipe->count; i++) {
+        const bal_input *other = &recipe->inputs[i];
+        *out = i;
+        if (!other->adapter && !strcmp(other->tenant, input->tenant) &&
+            bal_id_equal(&other->commit, &input->commit))
+            return 0;
+    }
+    bal_input carrier = *input;
+    carrier.carrier = true;
+    carrier.weight = 1;
+    *out = recipe->count;
+    return bal_recipe_add(recipe, &carrier, err);
+}
+
+static int put_onto(bal_recipe *recipe, const job *self, const char *name,
+                    size_t i, bal_error *err)
+{
+    BAL_LOCAL(bal_arena) arena = { 0 };
+    bal_input under = { 0 };
+    const char *adapter;
+    char *model;
+    size_t onto;
+    int rc = split_name(&model, &adapter, &arena, name, err);
+    if (rc)
+        return rc;
+    const char *spec = spec_of(self, model);
+    rc = spec ? find_input(&under, self, spec, err)
+              : stands_for_none(model, err);
+    if (!rc)
+        rc = find_carrier(&onto, recipe, &under, err);
+    if (!rc)
+        recipe->inputs[i].onto = onto;
+    return rc;
+}
+
+static int add_models(bal_recipe *recipe, const job *self,
+                      const bal_mergekit *plan, bal_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; !rc && plan->sliced && i < plan->slice_count; i++)
+        rc = bal_recipe_add_slice(recipe,
+                                  json_incref(plan->slices[i].parameters), err);
+    for (size_t i = 0; !rc && i < plan->count; i++)
+        rc = add_model(recipe, self, plan, i, err);
+    for (size_t i = 0; !rc && i < plan->count; i++) {
+        if (recipe->inputs[i].adapter)
+            rc = put_onto(recipe, self, plan->models[i].name, i, err);
+    }
+    return rc;
+}
+
+/* 'dtype', to which mergekit casts the inputs, and 'out_dtype', to which it
+ * casts the result. Where one rounding is all there is, the last one counts. */
 static int set_dtypes(bal_recipe *recipe, const bal_mergekit *plan,
                       bal_error *err)
 {
     const char *in = plan->dtype;
     const char *out = plan->out_dtype;
-    bool f32 = plan->method->f32 && in && !out && in[0] != 'F';
 
-    if (!recipe->mergekit)
+    if (!recipe->mergekit) {
         in = out ? out : in;
-    else if (f32 || (plan->method->f32 && in && !out && !strcmp(in, "F16")))
-        out = "F32";
+        out = NULL;
+    }
+    if (in && out && !strcmp(in, out) && !plan->method->f32)
+        out = NULL;
     int rc = in ? bal_recipe_set(recipe, "dtype", in, err) : 0;
-    if (rc || !recipe->mergekit || !out || (in && !strcmp(in, out)))
-        return rc;
-    if (!bal_recipe_setting("out_dtype"))
-        return bal_fail(err, BAL_EUNSUPPORTED,
-                        "a result in another dtype ('out_dtype' %s) than "
-                        "'dtype'",
-                        out);
-    return bal_recipe_set(recipe, "out_dtype", out, err);
+    return rc || !out ? rc : bal_recipe_set(recipe, "out_dtype", out, err);
+}
+
+/* precise has a default for a weight. */
+static int check_partial(const bal_recipe *recipe, const bal_mergekit *plan,
+                         bal_error *err)
+{
+    if (recipe->mergekit || !plan->partial)
+        return 0;
+    return bal_fail(err, BAL_EINVAL, "a weight for some tensors only");
 }
 
 static int set_common(bal_recipe *recipe, const job *self,
@@ -218,12 +270,15 @@ static int set_common(bal_recipe *recipe, const job *self,
         rc = bal_recipe_set(recipe, "strict", "true", err);
     if (!rc)
         rc = set_dtypes(recipe, plan, err);
+    if (!rc)
+        rc = check_partial(recipe, plan, err);
+    recipe->vocabulary = json_incref(plan->vocabulary);
     json_object_foreach(plan->parameters, name, text)
     {
         if (!rc)
             rc = bal_recipe_set(recipe, name, json_string_value(text), err);
     }
-    if (rc || !self->import->stream)
+    if (rc || !self->import->stream || !plan->method->draws)
         return rc;
     return bal_recipe_set(recipe, "mergekit_stream", self->import->stream, err);
 }
@@ -239,8 +294,8 @@ static int record(bal_commit **out, const job *self, document *doc,
     int rc = bal_recipe_new(&recipe, plan->method->info.name, err);
     if (!rc)
         rc = set_common(recipe, self, plan, err);
-    for (size_t i = 0; !rc && i < plan->count; i++)
-        rc = add_model(recipe, self, plan, i, err);
+    if (!rc)
+        rc = add_models(recipe, self, plan, err);
     if (rc)
         return rc;
     if (self->count > 1 && plan->name) {

@@ -44,18 +44,3 @@ const char *bal_mergekit_spec(const char *const *map, size_t count,
     }
     return bal_hex_valid(colon ? colon + 1 : model, BAL_ID_HEX) ? model : NULL;
 }
-
-bool bal_mergekit_layer(uint64_t *out, const char *tensor)
-{
-    char digits[20];
-
-    for (const char *at = strchr(tensor, '.'); at; at = strchr(at + 1, '.')) {
-        size_t len = strspn(at + 1, "0123456789");
-        if (!len || at[1 + len] != '.' || len >= sizeof(digits))
-            continue;
-        memcpy(digits, at + 1, len);
-        digits[len] = '\0';
-        return !bal_parse_u64(out, digits, NULL);
-    }
-    return false;
-}

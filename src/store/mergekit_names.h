@@ -11,8 +11,5 @@ BAL_CHECK int bal_mergekit_map_check(const char *const *map, size_t count,
  * it is [tenant:] and a full id. NULL: none; borrowed from either. */
 const char *bal_mergekit_spec(const char *const *map, size_t count,
                               const char *model);
-/* The layer that a tensor is of: the first number between two points of its
- * name. False: it is of none. */
-bool bal_mergekit_layer(uint64_t *out, const char *tensor);
 
 #endif

@@ -270,7 +270,7 @@ int bal_input_resolve(bal_input *out, bal_tenant *tenant, const char *text,
         return rc;
 
     BAL_OWN(json_t) parameters = parsed.parameters;
-    bal_input input = { .weight = parsed.weight };
+    bal_input input = { .weight = 1 };
     bal_tenant owner = *tenant;
     bool other = parsed.tenant && strcmp(parsed.tenant, tenant->name) != 0;
     if (other)
@@ -294,8 +294,10 @@ int bal_recipe_input(bal_recipe *self, bal_tenant *tenant, const char *text,
 {
     bal_input input = { 0 };
     int rc = bal_input_resolve(&input, tenant, text, err);
-
-    return rc ? rc : bal_recipe_add(self, &input, err);
+    if (rc)
+        return rc;
+    rc = bal_recipe_add(self, &input, err);
+    return rc ? bal_within(err, rc, "input '%s'", text) : 0;
 }
 
 int bal_recipe_base(bal_recipe *self, bal_tenant *tenant, const char *text,
@@ -303,8 +305,10 @@ int bal_recipe_base(bal_recipe *self, bal_tenant *tenant, const char *text,
 {
     bal_input input = { 0 };
     int rc = bal_input_resolve(&input, tenant, text, err);
-
-    return rc ? rc : bal_recipe_add_base(self, &input, err);
+    if (rc)
+        return rc;
+    rc = bal_recipe_add_base(self, &input, err);
+    return rc ? bal_within(err, rc, "base '%s'", text) : 0;
 }
 
 /* Refuse now what could not be resolved later: the recipe is settled against

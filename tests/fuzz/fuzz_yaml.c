@@ -48,7 +48,9 @@ static void check_configuration(const bal_yaml_node *node)
     if (rc)
         return;
     must(plan.method && plan.count);
-    must(plan.base == BAL_NONE || plan.base < plan.count);
+    for (size_t i = 0; i < plan.slice_count; i++)
+        must(plan.slices[i].base == BAL_NONE ||
+             plan.slices[i].base < plan.count);
     check_texts(plan.parameters);
     for (size_t i = 0; i < plan.count; i++)
         check_texts(plan.models[i].parameters);

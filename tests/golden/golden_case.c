@@ -137,7 +137,7 @@ static int add_inputs(bal_recipe *recipe, const json_t *one, bal_error *err)
     const json_t *order = json_object_get(one, "order");
     const char *base = json_string_value(json_object_get(one, "base"));
 
-    recipe->base = BAL_NONE;
+    recipe->slices[0].base = BAL_NONE;
     for (size_t i = 0; i < json_array_size(order); i++) {
         const char *name = json_string_value(json_array_get(order, i));
         const json_t *params =
@@ -151,7 +151,7 @@ static int add_inputs(bal_recipe *recipe, const json_t *one, bal_error *err)
         if (rc)
             return rc;
         if (base && !strcmp(base, name))
-            recipe->base = i;
+            recipe->slices[0].base = i;
     }
     return 0;
 }

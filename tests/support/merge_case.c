@@ -57,7 +57,7 @@ int merge_case_open(bal_model **out, const merge_case *self)
         bal_input input = { .tenant = "acme", .weight = 1 };
         input.commit.bytes[0] = 0xff;
         CHECK_OK(bal_recipe_add(recipe, &input, &check_err));
-        recipe->base = count;
+        recipe->slices[0].base = count;
         models[count++] = model_of(self, self->base);
     }
     int rc = bal_recipe_settle(recipe, models, &check_err);

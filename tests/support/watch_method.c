@@ -54,7 +54,7 @@ bal_recipe *watch_recipe(const bal_method *method, bal_space space,
         bal_input input = { .tenant = "acme", .weight = 1 };
         CHECK_OK(bal_recipe_add(recipe, &input, &check_err));
     }
-    recipe->base = base;
+    recipe->slices[0].base = base;
     return recipe;
 }
 

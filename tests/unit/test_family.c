@@ -48,7 +48,7 @@ static bal_recipe *recipe_of(const merging *row)
         bal_input input = { .tenant = "acme" };
 
         CHECK_OK(bal_input_parse(&text, &arena, row->inputs[i], &check_err));
-        input.weight = text.weight;
+        input.weight = 1;
         input.parameters = text.parameters;
         CHECK_OK(bal_recipe_add(recipe, &input, &check_err));
     }
@@ -326,7 +326,7 @@ whole_models_go_through_a_difference_in_mergekits_arithmetic_alone(void)
 
         recipe->space = BAL_SPACE_WEIGHTS;
         recipe->mergekit = mergekit;
-        recipe->base = 0;
+        recipe->slices[0].base = 0;
         CHECK_OK(bal_recipe_settle(recipe, inputs, &check_err));
         CHECK_OK(bal_view_open(&view, recipe, inputs, &check_err));
         CHECK_OK(bal_model_read(view, 0, 0, &got, sizeof(got), &check_err));
@@ -348,7 +348,7 @@ static void probabilities_are_judged_of_every_input_beside_the_base(void)
 
     whole_models(inputs);
     recipe->space = BAL_SPACE_WEIGHTS;
-    recipe->base = 0;
+    recipe->slices[0].base = 0;
     CHECK_RC(BAL_EINVAL, bal_recipe_settle(recipe, inputs, &check_err));
     CHECK(strstr(check_err.text, "input 3") != NULL);
     for (size_t i = 0; i < 3; i++)

@@ -89,7 +89,6 @@ static void values_of_another_type_are_refused(void)
         { LINEAR("{filter: 'a;b', value: 1}"), BAL_EUNSUPPORTED, "'a;b'" },
         { LINEAR("[]"), BAL_EINVAL, "model 'a' has no weight" },
         { LINEAR("null"), BAL_EINVAL, "model 'a' has no weight" },
-        { LINEAR("{filter: mlp, value: 1}"), BAL_EINVAL, "some tensors only" },
         { LINEAR(".inf"), BAL_EINVAL, "'.inf' is not a number" },
         { KARCHER("5.5"), BAL_EINVAL, "'5.5' is not a whole number" },
         { NORMALIZE("0.5"), BAL_EINVAL, "'0.5' is not true or false" },
@@ -128,8 +127,10 @@ static void the_nearest_level_comes_first_and_others_behind_its_filters(void)
         "      parameters: {weight: {filter: v_proj, value: 2}}\n"
         "    parameters: {weight: {filter: mlp, value: [3, 4]}}\n"
         "parameters: {weight: 5, normalize: false}\n"));
-    CHECK(plan.count == 2 && plan.layers == 3 && plan.base == BAL_NONE);
-    CHECK(is_json(plan.parameters, "{\"weight\": \"v_proj:2;mlp:3,4;5\", "
+    CHECK(plan.count == 2 && plan.sliced && plan.slice_count == 1);
+    CHECK(plan.models[1].end == 3 && plan.slices[0].base == BAL_NONE);
+    CHECK(is_json(plan.slices[0].parameters, "{\"weight\": \"v_proj:2\"}"));
+    CHECK(is_json(plan.parameters, "{\"weight\": \"mlp:3,4;5\", "
                                    "\"normalize\": \"false\"}"));
     CHECK(is_json(plan.models[0].parameters, "{\"weight\": \"q_proj:1\"}"));
     CHECK(is_json(plan.models[1].parameters, "{\"weight\": \"7\"}"));
@@ -166,7 +167,8 @@ static void the_base_is_where_it_is_listed_or_last(void)
 
         check_row(rows[i].text);
         CHECK_OK(read_text(&plan, &yaml, rows[i].text));
-        CHECK(plan.base == rows[i].base && plan.count == rows[i].count);
+        CHECK(plan.slices[0].base == rows[i].base &&
+              plan.count == rows[i].count);
     }
 }
 

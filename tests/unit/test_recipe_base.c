@@ -67,7 +67,7 @@ static void a_base_is_an_input_that_is_there_or_one_more(void)
         if (row->weight)
             input.parameters = json_pack("{s:s}", "weight", row->weight);
         CHECK_RC(row->rc, bal_recipe_add_base(recipe, &input, &check_err));
-        CHECK(recipe->base == row->base);
+        CHECK(recipe->slices[0].base == row->base);
         CHECK(bal_recipe_inputs(recipe) == row->count);
     }
 }
@@ -159,14 +159,14 @@ static void a_base_is_there_where_it_is_needed(void)
 
         check_row(row->name);
         require(recipe);
-        recipe->base = row->base;
+        recipe->slices[0].base = row->base;
         if (row->set)
             CHECK_OK(bal_recipe_set(recipe, row->set, row->value, &check_err));
         memset(&check_err, 0, sizeof(check_err));
         CHECK_RC(row->rc, bal_recipe_settle(recipe, models, &check_err));
         CHECK(!row->says || contains(check_err.text, row->says) ||
               contains(check_err.hint, row->says));
-        CHECK(row->rc || recipe->base == row->settled);
+        CHECK(row->rc || recipe->slices[0].base == row->settled);
     }
 }
 
@@ -258,7 +258,7 @@ static void base_seed_and_arithmetic_are_recorded_and_read_back(void)
         BAL_LOCAL(bal_buf) text2 = { 0 };
 
         check_row(row->method);
-        recipe->base = row->base;
+        recipe->slices[0].base = row->base;
         recipe->mergekit = row->mergekit;
         recipe->space = BAL_SPACE_DELTA;
         if (row->seed)
@@ -270,7 +270,8 @@ static void base_seed_and_arithmetic_are_recorded_and_read_back(void)
 
         CHECK_OK(bal_recipe_json(&json, recipe, &check_err));
         CHECK_OK(bal_recipe_parse(&again, json, &check_err));
-        CHECK(again->base == row->base && again->mergekit == row->mergekit);
+        CHECK(again->slices[0].base == row->base &&
+              again->mergekit == row->mergekit);
         CHECK(again->seed == recipe->seed);
         record_text(&text2, again);
         CHECK(!strcmp(bal_buf_string(&text), bal_buf_string(&text2)));

@@ -287,7 +287,8 @@ static void one_delta_passes_through_bit_by_bit(void)
     BAL_OWN(bal_model) half = NULL;
     uint16_t got[8];
 
-    recipe->inputs[0].weight = 0.25; /* normalized: all of it */
+    json_object_set_new(recipe->inputs[0].parameters, "weight",
+                        json_string("0.25")); /* normalized: all of it */
     CHECK_OK(bal_view_open(&view, recipe, &delta, &check_err));
     CHECK(bal_model_count(view) == 4);
     CHECK(bal_model_at(view, 1)->form == BAL_FORM_RESIDUAL);
@@ -348,7 +349,8 @@ static void weights_that_sum_to_zero_for_a_tensor_are_refused(void)
     bal_model *inputs[] = { both, both, one };
 
     recipe->space = BAL_SPACE_WEIGHTS;
-    recipe->inputs[1].weight = -1;
+    json_object_set_new(recipe->inputs[1].parameters, "weight",
+                        json_string("-1"));
     CHECK_RC(BAL_EINVAL, bal_view_open(&view, recipe, inputs, &check_err));
     CHECK(strstr(check_err.text, "tensor 'x'") != NULL);
 }

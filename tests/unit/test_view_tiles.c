@@ -136,7 +136,7 @@ static bal_recipe *recipe_of(const bal_method *method, draws draw)
         bal_input input = { .tenant = "acme", .weight = 1 };
         CHECK_OK(bal_recipe_add(recipe, &input, &check_err));
     }
-    recipe->base = based ? 0 : BAL_NONE;
+    recipe->slices[0].base = based ? 0 : BAL_NONE;
     recipe->mergekit = draw != PRECISE;
     recipe->seed = 42;
     recipe->seeded = draw != MERGEKIT_STREAM || !method->draws;
