@@ -450,9 +450,12 @@ enum bal_method_flags {
 typedef struct bal_method_info {
     const char *name;
     const char *summary;
-    const char *paper; /* NULL: none */
-    size_t min_inputs; /* beside a base that is no input */
-    size_t max_inputs; /* 0: no limit */
+    const char *paper;   /* NULL: none */
+    const char *formula; /* b the base, x the inputs, d their differences */
+    const char *guard;   /* where 'precise' differs from it or from mergekit,
+                            and why; NULL: nowhere */
+    size_t min_inputs;   /* beside a base that is no input */
+    size_t max_inputs;   /* 0: no limit */
     unsigned flags;
     const bal_param *params; /* ends with a row without a name */
 } bal_method_info;

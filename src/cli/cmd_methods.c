@@ -152,7 +152,9 @@ static void text_method(bal_out *out, const bal_method_info *method)
     bal_out_text(out, "%s", beside[bal_method_base(method)]);
     if (method->flags & BAL_METHOD_SEEDED)
         bal_out_text(out, ", draws random numbers (--seed)");
-    bal_out_text(out, "\n");
+    bal_out_text(out, "\n  %s\n", method->formula);
+    if (method->guard)
+        bal_out_text(out, "  guards: %s\n", method->guard);
     for (const bal_param *p = method->params; p && p->name; p++)
         text_param(out, p);
 }

@@ -74,7 +74,9 @@ static int section(bal_buf *to, const bal_method_info *method, bal_error *err)
     if (!rc && method->paper)
         rc = bal_buf_format(to, err, " %s.", method->paper);
     if (!rc)
-        rc = bal_buf_text(to, "\n", err);
+        rc = bal_buf_format(to, err, "\n\n    %s\n", method->formula);
+    if (!rc && method->guard)
+        rc = bal_buf_format(to, err, "\nGuards: %s.\n", method->guard);
     if (!rc && method->params && method->params->name)
         rc = bal_buf_text(to,
                           "\n| parameter | | default | range | of | |\n"

@@ -143,15 +143,13 @@ static inline uint32_t f16_of_f32(uint32_t bits)
     return (tiny & small) | (near & ~small) | (bits >> 16 & 0x8000);
 }
 
+/* Widening quiets a NaN, and keeps all else of it. */
 static inline uint64_t f64_of_f32(uint32_t bits)
 {
     double wide = (double)as_f32(bits);
-    uint64_t nan = (uint64_t)(bits & 0x80000000) << 32 | (uint64_t)0x7ff << 52 |
-                   (uint64_t)(bits & 0x7fffff) << 29;
+    uint64_t loud = (uint64_t)(~bits & 0x400000) << 29;
 
-    uint64_t odd = mask64(wide != wide);
-
-    return (nan & odd) | (bits64(wide) & ~odd);
+    return bits64(wide) & ~(mask64(wide != wide) & loud);
 }
 
 static inline uint32_t nan32_of_nan64(uint64_t bits)

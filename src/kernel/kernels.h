@@ -17,6 +17,24 @@ typedef struct bal_compare {
     uint64_t unequal;   /* pairs with b != a as values, or a NaN on one side */
 } bal_compare;
 
+typedef enum bal_op { BAL_OP_ADD, BAL_OP_SUB, BAL_OP_MUL, BAL_OP_DIV } bal_op;
+
+/* Columns [at, at + n) of count rows. */
+typedef struct bal_columns {
+    size_t count, at, n;
+} bal_columns;
+
+/* Magnitudes as integers, in their order; a NaN is one more than infinity. Bins
+ * of them: 0, then one for each exponent of F32 (the tiny ones too) and 7 bits
+ * of fraction. */
+#define BAL_KEY_INF  ((uint64_t)0x7ff << 52)
+#define BAL_KEY_NAN  (BAL_KEY_INF + 1)
+#define BAL_KEY_TINY ((uint64_t)(1023 - 149) << 52) /* 2^-149, F32's least */
+#define BAL_KEY_HUGE                                                           \
+    ((uint64_t)(1023 + 128) << 52) /* 2^128, above its most                    \
+                                    */
+enum { BAL_KEY_SHIFT = 45, BAL_BIN_FIRST = 2 };
+
 typedef struct bal_kernels {
     const char *isa; /* base v3 v4 */
 
@@ -60,6 +78,77 @@ typedef struct bal_kernels {
 
     void (*compare)(bal_compare *sums, const double *a, const double *b,
                     size_t n);
+
+    /* ---- of merges ------------------------------------------------------ */
+
+    /* out = a op b, or a op s, rounded to F32 and from there to the dtype; rows
+     * BF16 F16 F32 F64 (which is not rounded). NaNs as above. out may be a or
+     * b. */
+    void (*op[BAL_DTYPES])(bal_op op, double *out, const double *a,
+                           const double *b, size_t n);
+    void (*number[BAL_DTYPES])(bal_op op, double *out, const double *a,
+                               double s, size_t n);
+    /* out[k] = 0 + the columns of one row and more, in order, each sum rounded
+     * to F32 and the last to the dtype. out may be what is read. */
+    void (*rows[BAL_DTYPES])(double *out, const double *const *rows,
+                             const bal_columns *which);
+    /* sum = fmaf(weight, x, sum), all of them F32 in doubles. */
+    void (*fma_f32)(double *sum, double weight, const double *x, size_t n);
+    /* An x agrees with a sum >= 0 if it is > 0, with another if it is < 0.
+     * weights: weight where it does, else 0; elect: values times 1 or 0. */
+    void (*elect)(double *values, double *weights, const double *sum,
+                  double weight, size_t n);
+    void (*agree)(double *weights, const double *x, const double *sum,
+                  double weight, size_t n);
+    /* 1 for an x of |x| <= least * sizes. */
+    void (*divisors)(double *x, const double *sizes, double least, size_t n);
+    void (*at_least)(double *x, double floor, size_t n);
+    /* A step of Welford's: the seen-th x. */
+    void (*spread)(double *mean, double *squares, const double *x, double seen,
+                   size_t n);
+    void (*sizes)(double *out, const double *x, size_t n);       /* |x| */
+    void (*add_sizes)(double *sizes, const double *x, size_t n); /* += |x| */
+
+    /* Element i to lane i mod 16, 32, 8; n a multiple of it. lanes_f32,
+     * squares_f32: of F32 values in F32, squares_f32 their squares. halves: n a
+     * multiple of 64, elements k and k + 8 of each 16 are added first. */
+    void (*lanes16)(double *lanes, const double *x, size_t n);
+    void (*lanes_f32)(double *lanes, const double *x, size_t n);
+    void (*lanes_halves)(double *lanes, const double *x, size_t n);
+    void (*squares_f32)(double *lanes, const double *x, size_t n);
+
+    /* 1 where the key of x is low … high, else 0. */
+    void (*keep)(double *mask, const double *x, uint64_t low, uint64_t high,
+                 size_t n);
+    /* Bins of keys of TINY … HUGE - 1 and of 0, and all bits of the keys
+     * together; false if there is another key. */
+    bool (*bins)(uint32_t *bin, uint64_t *bits, const double *x, size_t n);
+    /* Which of the x have a key low … high, in order; gives their number.
+     * places has room for n + 1. */
+    size_t (*within)(uint32_t *places, const double *x, uint64_t low,
+                     uint64_t high, size_t n);
+
+    /* Of the bits of |x|: the least that is not 0 (2^63 - 1: none is), the
+     * greatest, all together; and, as n uint32_t at out, 0 for 0, else 1 more
+     * than what the bits are above least, shifted. */
+    void (*extent)(uint64_t *least, uint64_t *most, uint64_t *bits,
+                   const double *x, size_t n);
+    void (*digits)(void *out, const double *x, uint64_t least, unsigned shift,
+                   size_t n);
+
+    /* Philox4x32-10: the words of counters first … first + 63, of which stream
+     * is the upper half; and the upper 24 bits of words as numbers in [0, 1).
+     */
+    void (*philox)(uint32_t out[256], const uint32_t key[2],
+                   const uint32_t stream[2], uint64_t first);
+    void (*upper24)(float *out, const uint32_t *words, size_t n);
+    /* MT19937: the next block of numbers, and numbers as given out. */
+    void (*twist)(uint32_t words[624]);
+    void (*temper)(uint32_t *out, const uint32_t *in, size_t n);
+    /* 1 where what was drawn is below a chance, else 0. torch: the lower 24
+     * bits of what was drawn. */
+    void (*below)(double *chances, const float *drawn, size_t n);
+    void (*below_torch)(double *chances, const uint32_t *drawn, size_t n);
 } bal_kernels;
 
 /* The best table this CPU runs (BALLAST_ISA=base v3 v4 overrides), chosen

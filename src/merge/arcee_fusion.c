@@ -58,19 +58,21 @@ static double largest(const double *x, size_t n)
     return max;
 }
 
-/* r(r(softmax) + 1e-8), the softmax in F32. */
+/* r(r(softmax) + 1e-8), the softmax in F32, but for its sum: torch adds lanes
+ * of the row, whose sum is nearer to the exact one than that of its other sums.
+ */
 static void probabilities(const bal_arith *arith, double *out, const double *x,
                           size_t n)
 {
     const bal_arith single = bal_arith_single(arith);
     double max = largest(x, n);
-    bal_sum sum;
+    double sum = 0;
 
-    bal_sum_init(&sum, &single, BAL_FOLD_SUM, n);
-    for (size_t k = 0; k < n; k++)
+    for (size_t k = 0; k < n; k++) {
         out[k] = bal_fn_exp(&single, bal_arith_f32(&single, x[k] - max));
-    bal_sum_add(&sum, out, NULL, n);
-    bal_op_over(&single, out, out, bal_sum_end(&sum), n);
+        sum += out[k];
+    }
+    bal_op_over(&single, out, out, bal_arith_f32(&single, sum), n);
     bal_arith_round(arith, out, n);
     bal_op_plus(arith, out, out, never, n);
 }
@@ -232,6 +234,7 @@ static int start_quartiles(quartiles *job, uint64_t total, bal_error *err)
         if (rc)
             return rc;
         bal_ranking_by_sign(job->of[i]);
+        bal_ranking_values(job->of[i]);
         job->open[i] = true;
     }
     return 0;

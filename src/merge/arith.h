@@ -148,15 +148,32 @@ typedef struct bal_ranked {
 typedef struct bal_ranking bal_ranking;
 /* Call add for every element in order, then next; and all over again while next
  * says so: once for values of BF16, twice for F32, up to four times for F64,
- * and once more where a cut falls between equal values. A NaN counts as the
- * largest, -0 as 0. Takes 1 MiB. high is cut to total. ENOMEM. descending:
- * equal magnitudes at the cut keep the lower index when the largest are wanted
- * (low = total - k, high = total). */
+ * and once more where a cut falls between equal values that it lost sight of. A
+ * NaN counts as the largest, -0 as 0. Takes up to 4 MiB. high is cut to total.
+ * ENOMEM. descending: equal magnitudes at the cut keep the lower index when the
+ * largest are wanted (low = total - k, high = total). */
 BAL_CHECK int bal_ranking_new(bal_ranking **out, uint64_t total, uint64_t low,
                               uint64_t high, bool descending, bal_error *err);
 /* Before the first add: ranks are of x, not of |x|. */
 void bal_ranking_by_sign(bal_ranking *self);
+/* The same: only what is kept is wanted, so an end that is the first or the
+ * last of all is not looked for, and least or most is 0 or a NaN there; or only
+ * values are, so of equal ones it does not matter which, and the indexes tell
+ * nothing. */
+void bal_ranking_ends_open(bal_ranking *self);
+void bal_ranking_values(bal_ranking *self);
+/* Before the first next: other ranks than told at first, and how many of the
+ * elements added are 0. */
+void bal_ranking_want(bal_ranking *self, uint64_t low, uint64_t high);
+uint64_t bal_ranking_zeros(const bal_ranking *self);
 void bal_ranking_add(bal_ranking *self, const double *x, size_t n);
+/* After the first pass an end (0, 1) may be content with some elements alone:
+ * false, it wants none; from 0 to UINT64_MAX, all. see takes elements of any
+ * start, in order; what is not wanted, or was seen, does nothing. */
+bool bal_ranking_wants(const bal_ranking *self, size_t end, uint64_t *from,
+                       uint64_t *to);
+void bal_ranking_see(bal_ranking *self, uint64_t start, const double *x,
+                     size_t n);
 /* True: another pass is wanted. */
 bool bal_ranking_next(bal_ranking *self);
 void bal_ranking_end(const bal_ranking *self, bal_ranked *out);

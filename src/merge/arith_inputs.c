@@ -17,13 +17,15 @@ typedef struct columns {
     size_t at, n;               /* n <= PIECE columns from here on */
 } columns;
 
+/* What sums are rounded to while they run. */
+static bal_dtype single_of(const bal_arith *arith)
+{
+    return arith->mergekit && arith->work != BAL_F64 ? BAL_F32 : BAL_F64;
+}
+
 static void add(const bal_arith *arith, double *to, const double *x, size_t n)
 {
-    const bal_kernels *kernels = bal_kernels_use();
-
-    kernels->add_f64(to, to, x, n);
-    if (arith->mergekit && arith->work != BAL_F64)
-        kernels->round[BAL_F32](to, n);
+    bal_kernels_use()->op[single_of(arith)](BAL_OP_ADD, to, to, x, n);
 }
 
 static void chain(double *out, const columns *c)
@@ -64,15 +66,17 @@ static void four(double *out, const columns *all)
     memcpy(out, sums[0], all->n * sizeof(*out));
 }
 
-/* In the order of inputs; a short chain is no other. */
+/* In the order of inputs; a short chain is no other. Rounded at once. */
 static void plain(double *out, const columns *c)
 {
-    double sums[PIECE];
+    bool f32 = single_of(c->arith) == BAL_F32;
+    bal_columns which = { .count = c->rows, .at = c->at, .n = c->n };
 
-    memset(sums, 0, c->n * sizeof(*sums));
-    for (size_t i = 0; i < c->rows; i++)
-        add(c->arith, sums, c->in[i] + c->at, c->n);
-    memcpy(out, sums, c->n * sizeof(*out));
+    if (c->rows)
+        bal_kernels_use()->rows[f32 ? c->arith->work : BAL_F64](out, c->in,
+                                                                &which);
+    else
+        memset(out, 0, c->n * sizeof(*out));
 }
 
 /* A tensor of one element: its column is a contiguous run to torch. */
@@ -107,18 +111,26 @@ static uint64_t blocks_end(const bal_arith *arith, uint64_t total)
     return total - total % block;
 }
 
+static bool in_order(const columns *c, bool block)
+{
+    return !c->arith->mergekit || c->rows <= BAL_SUM_CHAINS ||
+           (block && c->rows < SHORT);
+}
+
 static void some_columns(double *out, const columns *c, bool block,
                          uint64_t total)
 {
-    if (!c->arith->mergekit || c->rows <= BAL_SUM_CHAINS ||
-        (block && c->rows < SHORT))
+    if (in_order(c, block)) {
         plain(out, c);
-    else if (total == 1)
+        return;
+    }
+    if (total == 1)
         single(out, c);
     else if (block)
         chain(out, c);
     else
         four(out, c);
+    bal_arith_round(c->arith, out, c->n);
 }
 
 void bal_op_sum(const bal_arith *self, double *out, const double *const *in,
@@ -139,7 +151,6 @@ void bal_op_sum(const bal_arith *self, double *out, const double *const *in,
                       .at = at,
                       .n = (size_t)bal_min(left, PIECE) };
         some_columns(out + at, &c, block, range->total);
-        bal_arith_round(self, out + at, c.n);
         at += c.n;
     }
 }

@@ -13,7 +13,7 @@
 #include "kernel/convert.h"
 #include "merge/arith.h"
 
-enum { HELD = 64, PIECE = 512, LANES = 16 };
+enum { HELD = 64, PIECE = 512, LANES = 16, WIDTH = 32 };
 
 static bool narrow(const bal_sum *self)
 {
@@ -37,15 +37,6 @@ static size_t lanes_of(const bal_sum *self)
     return halves(self) && self->vector > 1 ? self->vector / 2 : self->vector;
 }
 
-/* count elements are whole blocks of 16. */
-static void add_precise(bal_sum *self, const double *x, size_t count)
-{
-    for (size_t at = 0; at < count; at += LANES) {
-        for (size_t i = 0; i < LANES; i++)
-            self->lanes[i] += x[at + i];
-    }
-}
-
 /* Level 0 of all chains, of values that are F32. */
 static inline void add_block(double *lanes, const double *x, size_t n, bool f32)
 {
@@ -53,12 +44,8 @@ static inline void add_block(double *lanes, const double *x, size_t n, bool f32)
         lanes[i] = near(lanes[i] + x[i], f32);
 }
 
-static void carry(bal_sum *self, size_t width)
+static void carry(bal_sum *self, size_t width, unsigned carries)
 {
-    uint64_t chain = self->total / self->vector / BAL_SUM_CHAINS;
-    unsigned power = bal_sum_power(chain);
-    unsigned carries = bal_sum_carries(++self->blocks, power);
-
     for (unsigned j = 0; j < carries; j++) {
         double *level = self->lanes + j * width;
         add_block(level + width, level, width, narrow(self));
@@ -78,28 +65,41 @@ static void fold_vector(double *out, const bal_sum *self, const double *x)
     }
 }
 
+/* Whole blocks of four vectors, of which none but the last is followed by a
+ * carry. */
+static void add_run(bal_sum *self, const double *x, size_t count)
+{
+    const bal_kernels *kernels = bal_kernels_use();
+    size_t width = BAL_SUM_CHAINS * lanes_of(self);
+
+    if (width == WIDTH && halves(self))
+        kernels->lanes_halves(self->lanes, x, count);
+    else if (width == WIDTH)
+        kernels->lanes_f32(self->lanes, x, count);
+    else if (!narrow(self) && width == LANES)
+        kernels->lanes16(self->lanes, x, count);
+    else
+        for (size_t at = 0; at < count; at += width)
+            add_block(self->lanes, x + at, width, narrow(self));
+}
+
 /* count elements are whole blocks of four vectors. */
 static void add_chains(bal_sum *self, const double *x, size_t count)
 {
     size_t width = BAL_SUM_CHAINS * lanes_of(self);
     size_t step = BAL_SUM_CHAINS * self->vector;
-    double folded[32];
+    uint64_t chain = self->total / self->vector / BAL_SUM_CHAINS;
+    unsigned power = bal_sum_power(chain);
+    uint64_t turn = (uint64_t)1 << power;
 
-    for (size_t at = 0; at < count; at += step) {
-        const double *some = x + at;
-        if (width < step) {
-            some = folded;
-            for (size_t k = 0; k < BAL_SUM_CHAINS; k++)
-                fold_vector(folded + k * lanes_of(self), self,
-                            x + at + k * self->vector);
-        }
-        if (!narrow(self))
-            add_block(self->lanes, some, width, false);
-        else if (width == 32)
-            add_block(self->lanes, some, 32, true);
-        else
-            add_block(self->lanes, some, width, true);
-        carry(self, width);
+    for (size_t at = 0; at < count;) {
+        uint64_t blocks = turn - self->blocks % turn;
+        size_t run = (size_t)bal_min(blocks, (count - at) / step);
+
+        add_run(self, x + at, run * step);
+        self->blocks += run;
+        carry(self, width, bal_sum_carries(self->blocks, power));
+        at += run * step;
     }
 }
 
@@ -145,14 +145,14 @@ static void add_norm(bal_sum *self, const double *x, size_t count)
     else if (self->arith->work == BAL_F16)
         add_squares32(self->lanes, 1, x, count);
     else
-        add_squares32(self->lanes, 8, x, count);
+        bal_kernels_use()->squares_f32(self->lanes, x, count);
 }
 
 /* count is a multiple of HELD. */
 static void add_whole(bal_sum *self, const double *x, size_t count)
 {
     if (!self->arith->mergekit)
-        add_precise(self, x, count);
+        bal_kernels_use()->lanes16(self->lanes, x, count);
     else if (self->fold != BAL_FOLD_NORM)
         add_chains(self, x, count);
     else
@@ -204,8 +204,7 @@ static const double *terms(const bal_sum *self, double *out, const double *x,
     if (self->fold == BAL_FOLD_DOT)
         bal_op_mul(self->arith, out, x, y, n);
     else if (self->fold == BAL_FOLD_ABS)
-        for (size_t i = 0; i < n; i++)
-            out[i] = fabs(x[i]);
+        bal_kernels_use()->sizes(out, x, n);
     else if (self->arith->mergekit)
         return x;
     else

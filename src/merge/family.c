@@ -2,7 +2,9 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "core/arith.h"
 #include "core/error.h"
 #include "merge/rows.h"
 #include "merge/values.h"
@@ -91,36 +93,50 @@ const bal_param bal_della_linear_params[] = {
 /* Below this a sum of weights is none to divide by. */
 static const double least_sum = 1e-8;
 
-/* A tile's shares: each input's difference times its weight, and with
- * consensus its weight where it counts. */
+/* A tile is merged by pieces that stay in a core's first cache: many steps go
+ * over them. */
+enum { PIECE = 512 };
+
+/* A piece's shares: each input's difference times its weight, and with
+ * consensus its weight where it counts. tile: the whole, n and start those of
+ * the piece, scratch of its own. */
 typedef struct shares {
-    const bal_tile *tile;
+    bal_tile tile;
+    const double **taken; /* of the whole tile: what is kept of each input */
     const double **values;
     const double **weights;
+    double *memory;
     bal_range range;
 } shares;
 
 static void shares_done(shares *self)
 {
+    free(self->taken);
     free(self->values);
     free(self->weights);
+    free(self->memory);
 }
 
 /* Scratch: what is common to all inputs, then every input's values, then every
  * input's weights. */
-static double *common_row(const bal_tile *tile, size_t r)
+static double *row_at(const bal_tile *tile, size_t r)
 {
     return tile->scratch + r * tile->n;
 }
 
-static double *values_of(const bal_tile *tile, size_t i)
+static double *common_row(const shares *self, size_t r)
 {
-    return common_row(tile, tile->method->scratch + i);
+    return self->memory + r * PIECE;
 }
 
-static double *weights_of(const bal_tile *tile, size_t i)
+static double *values_of(const shares *self, size_t i)
 {
-    return common_row(tile, tile->method->scratch + tile->count + i);
+    return common_row(self, self->tile.method->scratch + i);
+}
+
+static double *weights_of(const shares *self, size_t i)
+{
+    return common_row(self, self->tile.method->scratch + self->tile.count + i);
 }
 
 static double weight_of(const bal_tile *tile, size_t i)
@@ -128,69 +144,78 @@ static double weight_of(const bal_tile *tile, size_t i)
     return bal_arith_round1(tile->arith, tile->weights[i]);
 }
 
-static int shares_init(shares *self, const bal_tile *tile, bal_error *err)
+/* Of the whole tile, since numbers are drawn and rows ranked in one go. */
+static void take_all(const double **taken, const bal_tile *tile)
 {
     const bal_sparse *sparse = tile->prepared;
 
-    self->tile = tile;
-    self->range = bal_tile_range(tile);
-    int rc = bal_rows_new(&self->values, values_of(tile, 0), tile->count,
-                          tile->n, err);
-    if (!rc && tile->method->consensus)
-        rc = bal_rows_new(&self->weights, weights_of(tile, 0), tile->count,
-                          tile->n, err);
-    if (rc)
-        return rc;
     for (size_t i = 0; i < tile->count; i++) {
-        double *row = values_of(tile, i);
-        const double *from = tile->inputs[i];
+        double *row = row_at(tile, tile->method->scratch + i);
 
-        if (tile->method->sparsify)
-            from = bal_sparse_take(row, &sparse[i], tile, i);
-        bal_op_scale(tile->arith, row, from, weight_of(tile, i), tile->n);
+        taken[i] = tile->method->sparsify
+                       ? bal_sparse_take(row, &sparse[i], tile, i)
+                       : tile->inputs[i];
     }
-    return 0;
+}
+
+static int shares_init(shares *self, const bal_tile *tile, bal_error *err)
+{
+    const bal_method *method = tile->method;
+    size_t rows = method->scratch + method->scratch_each * tile->count;
+
+    self->tile = *tile;
+    self->taken = calloc(tile->count + 1, sizeof(*self->taken));
+    self->memory = malloc((rows + 1) * PIECE * sizeof(*self->memory));
+    if (!self->taken || !self->memory)
+        return bal_fail_memory(err, "merging");
+    int rc = bal_rows_new(&self->values, values_of(self, 0), tile->count, PIECE,
+                          err);
+    if (!rc && method->consensus)
+        rc = bal_rows_new(&self->weights, weights_of(self, 0), tile->count,
+                          PIECE, err);
+    if (!rc)
+        take_all(self->taken, tile);
+    return rc;
+}
+
+static void share(shares *self, size_t at, size_t n)
+{
+    const bal_tile *tile = &self->tile;
+
+    self->tile.n = n;
+    self->range = bal_tile_range(tile);
+    self->range.start += at;
+    for (size_t i = 0; i < tile->count; i++)
+        bal_op_scale(tile->arith, values_of(self, i), self->taken[i] + at,
+                     weight_of(tile, i), n);
 }
 
 /* Leave 0 of what has not the elected sign: values, and the weights beside. */
 static void elect(const shares *self)
 {
-    const bal_tile *tile = self->tile;
-    double *majority = common_row(tile, 0);
+    const bal_tile *tile = &self->tile;
+    double *majority = common_row(self, 0);
 
     bal_op_sum(tile->arith, majority, self->values, tile->count, &self->range);
-    for (size_t i = 0; i < tile->count; i++) {
-        double *values = values_of(tile, i);
-        double *weights = weights_of(tile, i);
-        double weight = weight_of(tile, i);
-
-        for (size_t k = 0; k < tile->n; k++) {
-            bool counts = majority[k] >= 0 ? values[k] > 0 : values[k] < 0;
-
-            /* Products, so that infinities and NaNs are not silenced. */
-            values[k] *= counts;
-            weights[k] = counts ? weight : 0;
-        }
-    }
+    for (size_t i = 0; i < tile->count; i++)
+        bal_kernels_use()->elect(values_of(self, i), weights_of(self, i),
+                                 majority, weight_of(tile, i), tile->n);
 }
 
 /* The divisor of each element. mergekit's stays as it is unless it is 0; of
  * weights 0.1, 0.2 and -0.3 that would be 5.6e-17. */
 static void divisors(double *out, const shares *self)
 {
-    const bal_tile *tile = self->tile;
-    double *size = common_row(tile, 2);
+    const bal_tile *tile = &self->tile;
+    double *size = common_row(self, 2);
     double least = tile->arith->mergekit ? 0 : bal_rounded_zero;
+    const bal_kernels *kernels = bal_kernels_use();
 
     bal_op_sum(tile->arith, out, self->weights, tile->count, &self->range);
-    for (size_t k = 0; k < tile->n; k++)
-        size[k] = 0;
-    for (size_t i = 0; i < tile->count; i++) {
-        for (size_t k = 0; k < tile->n; k++)
-            size[k] += fabs(self->weights[i][k]);
-    }
-    for (size_t k = 0; k < tile->n; k++)
-        out[k] = fabs(out[k]) <= least * size[k] ? 1 : out[k];
+    memset(size, 0, tile->n * sizeof(*size));
+    for (size_t i = 0; i < tile->count; i++)
+        kernels->add_sizes(size, self->weights[i], tile->n);
+    kernels->divisors(out, size, least, tile->n);
 }
 
 static double sum_of_weights(const bal_tile *tile)
@@ -208,8 +233,8 @@ static double sum_of_weights(const bal_tile *tile)
 
 static void normalize(double *out, const shares *self)
 {
-    const bal_tile *tile = self->tile;
-    double *divisor = common_row(tile, 1);
+    const bal_tile *tile = &self->tile;
+    double *divisor = common_row(self, 1);
 
     if (!tile->method->consensus) {
         bal_op_over(tile->arith, out, out, sum_of_weights(tile), tile->n);
@@ -219,23 +244,33 @@ static void normalize(double *out, const shares *self)
     bal_op_div(tile->arith, out, out, divisor, tile->n);
 }
 
+static void merge_piece(double *out, const shares *self, bool normal,
+                        double lambda)
+{
+    const bal_tile *tile = &self->tile;
+
+    if (tile->method->consensus)
+        elect(self);
+    bal_op_sum(tile->arith, out, self->values, tile->count, &self->range);
+    if (normal)
+        normalize(out, self);
+    if (lambda != 1)
+        bal_op_scale(tile->arith, out, out, lambda, tile->n);
+}
+
 int bal_family_merge(double *out, const bal_tile *tile,
                      const bal_values *values, bal_error *err)
 {
-    BAL_LOCAL(shares) self = { 0 };
+    bool normal = bal_value_bool(values, "normalize");
     double lambda = bal_value_float(values, "lambda");
+    BAL_LOCAL(shares) self = { 0 };
     int rc = shares_init(&self, tile, err);
-    if (rc)
-        return rc;
 
-    if (tile->method->consensus)
-        elect(&self);
-    bal_op_sum(tile->arith, out, self.values, tile->count, &self.range);
-    if (bal_value_bool(values, "normalize"))
-        normalize(out, &self);
-    if (lambda != 1)
-        bal_op_scale(tile->arith, out, out, lambda, tile->n);
-    return 0;
+    for (size_t at = 0; !rc && at < tile->n; at += PIECE) {
+        share(&self, at, bal_min(tile->n - at, PIECE));
+        merge_piece(out + at, &self, normal, lambda);
+    }
+    return rc;
 }
 
 int bal_family_prepare(void **out, bal_walk *walk, const bal_tile *tile,

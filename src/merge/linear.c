@@ -52,39 +52,10 @@ static void merge_precise(double *out, const bal_tile *tile, bool normalize)
     if (!normalize)
         return;
     double sum = sum_of(tile->weights, tile->count);
-    for (size_t k = 0; k < tile->n; k++)
-        out[k] /= sum;
+    bal_op_over(tile->arith, out, out, sum, tile->n);
 }
 
 /* ---- mergekit ----------------------------------------------------------- */
-
-/* x + rest as F32, where x is that sum rounded to double: rounded to odd, to
- * double, it comes out as if it were rounded once (Boldo, Melquiond, "Emulation
- * of FMA and correctly rounded sums", 2008). */
-static double narrow(double x, double rest)
-{
-    bool inexact = rest > 0 || rest < 0;
-    uint64_t bits;
-
-    memcpy(&bits, &x, sizeof(bits));
-    if (inexact && !(bits & 1))
-        bits = (rest > 0) == (x > 0) ? bits + 1 : bits - 1;
-    memcpy(&x, &bits, sizeof(bits));
-    return (double)(float)x;
-}
-
-/* sum = fmaf(x, weight, sum), all of them F32. The product is exact in double;
- * what its sum loses is found by Knuth's TwoSum. */
-static void add_f32(double *sum, double weight, const double *x, size_t n)
-{
-    for (size_t k = 0; k < n; k++) {
-        double product = weight * x[k];
-        double all = sum[k] + product;
-        double part = all - sum[k];
-        double rest = (sum[k] - (all - part)) + (product - part);
-        sum[k] = narrow(all, rest);
-    }
-}
 
 static void add_f64(double *sum, double weight, const double *x, size_t n)
 {
@@ -105,7 +76,7 @@ static void merge_mergekit(double *out, const bal_tile *tile, bool normalize)
         if (single.work == BAL_F64)
             add_f64(out, weight, tile->inputs[i], tile->n);
         else
-            add_f32(out, weight, tile->inputs[i], tile->n);
+            bal_kernels_use()->fma_f32(out, weight, tile->inputs[i], tile->n);
     }
     if (normalize)
         bal_op_over(&single, out, out, bal_sum_end(&weights), tile->n);

@@ -3,15 +3,26 @@
  *
  *   density - epsilon + 2 epsilon k / (n - 1)
  *
- * Every rank is wanted, so a row is sorted; rows are short beside tensors. */
+ * Every rank is wanted; rows are short beside tensors. Magnitudes are counted
+ * by their upper bits, as many as there are four bins an element for: where
+ * that is all of them, an element's rank is how many came before it. Where it
+ * is not, what shares a bin is sorted. */
 #include <math.h>
 #include <string.h>
 
 #include "core/arith.h"
 #include "core/error.h"
+#include "kernel/convert.h"
+#include "kernel/kernels.h"
 #include "merge/sparsify.h"
 
-enum { DIGITS = 8, RADIX = 256 };
+enum {
+    DIGITS = 8,
+    RADIX = 256,
+    EACH = 2,   /* bins an element */
+    MOVES = 16, /* an element, until sorting by digit is better */
+    PIECE = 512,
+};
 
 /* Elements of a row, and the distance from one to the next. */
 static uint64_t row_length(const bal_extent *extent)
@@ -67,20 +78,11 @@ typedef struct sorting {
     size_t n;
 } sorting;
 
-/* In the order of magnitudes; NaN is the largest. */
-static uint64_t bits_of(double x)
-{
-    uint64_t bits;
-
-    memcpy(&bits, &x, sizeof(bits));
-    return bits;
-}
-
 static void count_digits(size_t counts[DIGITS][RADIX], const sorting *self)
 {
     memset(counts, 0, DIGITS * sizeof(*counts));
     for (size_t k = 0; k < self->n; k++) {
-        uint64_t bits = bits_of(self->keys[0][k]);
+        uint64_t bits = bits64(self->keys[0][k]);
 
         for (unsigned d = 0; d < DIGITS; d++)
             counts[d][(bits >> (8 * d)) & 0xff]++;
@@ -99,7 +101,7 @@ static void sort_digit(const sorting *self, unsigned from, unsigned d,
         at += count;
     }
     for (size_t k = 0; k < self->n; k++) {
-        size_t to = counts[(bits_of(keys[k]) >> (8 * d)) & 0xff]++;
+        size_t to = counts[(bits64(keys[k]) >> (8 * d)) & 0xff]++;
 
         self->keys[!from][to] = keys[k];
         self->places[!from][to] = self->places[from][k];
@@ -115,7 +117,7 @@ static const double *sort(const sorting *self)
 
     count_digits(counts, self);
     for (unsigned d = 0; d < DIGITS; d++) {
-        uint64_t first = (bits_of(self->keys[from][0]) >> (8 * d)) & 0xff;
+        uint64_t first = (bits64(self->keys[from][0]) >> (8 * d)) & 0xff;
 
         if (counts[d][first] == self->n)
             continue;
@@ -125,8 +127,104 @@ static const double *sort(const sorting *self)
     return self->places[from];
 }
 
+/* ---- counting ----------------------------------------------------------- */
+
+/* A row in scratch of four rows: the elements in the first if they lie apart,
+ * what is counted in the others. */
+typedef struct counting {
+    const double *x;
+    size_t n;
+    char *digits; /* n of 4 bytes each */
+    char *order;  /* n of 4: elements by their digits */
+    char *keys;   /* n of 8: theirs */
+    char *counts; /* EACH * n of 4 */
+    bool exact;   /* digits tell all */
+} counting;
+
+/* Bins, and the first place of each. */
+static void count(counting *self)
+{
+    const bal_kernels *kernels = bal_kernels_use();
+    uint64_t least, most, bits;
+    size_t room = EACH * self->n - 2;
+    unsigned shift = 0;
+
+    kernels->extent(&least, &most, &bits, self->x, self->n);
+    least = bal_min(least, most);
+    unsigned loose = bits ? (unsigned)__builtin_ctzll(bits) : 0;
+    while ((most - least) >> shift >= room)
+        shift++;
+    shift = shift > loose ? shift : loose;
+    self->exact = shift == loose;
+    kernels->digits(self->digits, self->x, least, shift, self->n);
+    size_t bins = (size_t)((most - least) >> shift) + 2;
+    memset(self->counts, 0, 4 * bins);
+    for (size_t k = 0; k < self->n; k++) {
+        uint32_t bin = load32(self->digits, k);
+        store32(self->counts, bin, load32(self->counts, bin) + 1);
+    }
+    uint32_t at = 0;
+    for (size_t bin = 0; bin < bins; bin++) {
+        uint32_t here = load32(self->counts, bin);
+        store32(self->counts, bin, at);
+        at += here;
+    }
+}
+
+/* The place of element k among those of its bin. */
+static inline uint32_t take_place(const counting *self, size_t k)
+{
+    uint32_t bin = load32(self->digits, k);
+    uint32_t place = load32(self->counts, bin);
+
+    store32(self->counts, bin, place + 1);
+    return place;
+}
+
+/* Put the element at a place where it belongs among those before it. Gives how
+ * far it went. */
+static size_t insert(const counting *self, size_t place)
+{
+    uint32_t moving = load32(self->order, place);
+    uint64_t key = load64(self->keys, place);
+    size_t to = place;
+
+    for (; to > 0; to--) {
+        uint64_t before = load64(self->keys, to - 1);
+        if (before <= key)
+            break;
+        store64(self->keys, to, before);
+        store32(self->order, to, load32(self->order, to - 1));
+    }
+    store64(self->keys, to, key);
+    store32(self->order, to, moving);
+    return place - to;
+}
+
+/* False: so many share a bin that it takes too long. */
+static bool order(const counting *self)
+{
+    size_t left = MOVES * self->n;
+
+    for (size_t k = 0; k < self->n; k++) {
+        uint32_t place = take_place(self, k);
+
+        store32(self->order, place, (uint32_t)k);
+        store64(self->keys, place, bits64(fabs(self->x[k])));
+    }
+    for (size_t place = 1; place < self->n; place++) {
+        if (load64(self->keys, place - 1) <= load64(self->keys, place))
+            continue;
+        size_t moved = insert(self, place);
+        if (moved > left)
+            return false;
+        left -= moved;
+    }
+    return true;
+}
+
 /* out[k * step] = rank of x[k * step] */
-static void rank_row(double *out, const double *x, size_t step,
+static void sort_row(double *out, const double *x, size_t step,
                      const sorting *rows)
 {
     for (size_t k = 0; k < rows->n; k++) {
@@ -136,6 +234,33 @@ static void rank_row(double *out, const double *x, size_t step,
     const double *places = sort(rows);
     for (size_t rank = 0; rank < rows->n; rank++)
         out[(size_t)places[rank] * step] = (double)rank;
+}
+
+static void rank_row(double *out, const double *x, size_t step,
+                     const sorting *rows)
+{
+    char *digits = (char *)rows->keys[1];
+    counting self = {
+        .x = step > 1 ? rows->keys[0] : x,
+        .n = rows->n,
+        .digits = digits,
+        .order = digits + 4 * rows->n,
+        .keys = (char *)rows->places[1],
+        .counts = (char *)rows->places[0],
+    };
+
+    for (size_t k = 0; step > 1 && k < rows->n; k++)
+        rows->keys[0][k] = x[k * step];
+    count(&self);
+    if (self.exact) {
+        for (size_t k = 0; k < self.n; k++)
+            out[k * step] = (double)take_place(&self, k);
+    } else if (order(&self)) {
+        for (size_t rank = 0; rank < self.n; rank++)
+            out[load32(self.order, rank) * step] = (double)rank;
+    } else {
+        sort_row(out, x, step, rows);
+    }
 }
 
 /* ---- probabilities ------------------------------------------------------ */
@@ -148,13 +273,17 @@ static void chances_of(double *x, const bal_sparse *self, size_t length,
     double last = bal_arith_round1(work, (double)(length - 1));
     double span = bal_arith_round1(work, bal_arith_round1(work, last + 1) - 1);
 
-    bal_arith_round(work, x, n);
-    bal_op_plus(work, x, x, 1, n);
-    bal_op_plus(work, x, x, -1, n);
-    bal_op_over(work, x, x, span, n);
-    bal_op_scale(work, x, x, 2, n);
-    bal_op_scale(work, x, x, self->epsilon, n);
-    bal_op_plus(work, x, x, self->density - self->epsilon, n);
+    for (; n; n -= bal_min(n, PIECE), x += PIECE) {
+        size_t some = bal_min(n, PIECE);
+
+        bal_arith_round(work, x, some);
+        bal_op_plus(work, x, x, 1, some);
+        bal_op_plus(work, x, x, -1, some);
+        bal_op_over(work, x, x, span, some);
+        bal_op_scale(work, x, x, 2, some);
+        bal_op_scale(work, x, x, self->epsilon, some);
+        bal_op_plus(work, x, x, self->density - self->epsilon, some);
+    }
 }
 
 void bal_magprune_chances(double *out, const bal_sparse *self,

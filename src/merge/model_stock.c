@@ -97,14 +97,17 @@ static int measuring_init(measuring *self, const bal_tile *tile,
     return rc;
 }
 
-/* The average's factor, of the mean cosine. */
-static double ratio(const bal_arith *arith, double cosine, size_t count)
+/* The average's factor, of the mean cosine; *broken where inputs are so opposed
+ * that it says nothing. */
+static double ratio(const bal_arith *arith, double cosine, size_t count,
+                    bool *broken)
 {
     double n = (double)count;
     double over = bal_arith_round1(arith, (n - 1) * cosine);
     double under = bal_arith_round1(arith, 1 + over);
 
-    if (fabs(under) < opposite)
+    *broken = fabs(under) < opposite;
+    if (*broken)
         return 0;
     return bal_arith_round1(arith, bal_arith_round1(arith, n * cosine) / under);
 }
@@ -122,9 +125,17 @@ static int measure(model_stock *of, bal_walk *walk, const bal_tile *tile,
         return rc;
 
     bal_sums_end(&self.mean);
+    bool told = false;
     for (size_t k = 0; k < of->lines.count; k++) {
         double mean = bal_arith_f32(arith, of->average[k] / pairs);
-        double t = ratio(arith, bal_arith_round1(arith, mean), tile->count);
+        bool broken;
+        double t =
+            ratio(arith, bal_arith_round1(arith, mean), tile->count, &broken);
+        if (broken && !told)
+            bal_warn("merge",
+                     "tensor=%s method=model_stock degenerate=opposite",
+                     tile->tensor);
+        told = told || broken;
         of->average[k] = t;
         of->base[k] = bal_arith_round1(arith, 1 - t);
     }

@@ -88,6 +88,17 @@ static int fill_inputs(json_t *to, const bal_recipe *self, bal_error *err)
     return rc;
 }
 
+/* Without the weight, which every input tells. */
+static int put_parameters(json_t *to, json_t *parameters, bal_error *err)
+{
+    BAL_OWN(json_t) common = bal_json_copy(parameters);
+
+    if (!common)
+        return bal_fail_memory(err, "a recipe");
+    json_object_del(common, BAL_WEIGHT);
+    return put(to, "parameters", BAL_TAKE(common), err);
+}
+
 static json_t *base_json(size_t base)
 {
     return base == BAL_NONE ? json_null() : json_integer((json_int_t)base);
@@ -101,8 +112,9 @@ static int fill_slices(json_t *to, const bal_recipe *self, bal_error *err)
         if (!slice || json_array_append_new(to, slice))
             return bal_fail_memory(err, "a recipe");
         int rc = put(slice, "base", base_json(from->base), err);
-        if (!rc && json_object_size(from->parameters))
-            rc = put(slice, "parameters", bal_json_copy(from->parameters), err);
+        size_t weight = json_object_get(from->parameters, BAL_WEIGHT) != NULL;
+        if (!rc && json_object_size(from->parameters) > weight)
+            rc = put_parameters(slice, from->parameters, err);
         if (rc)
             return rc;
     }
@@ -153,17 +165,6 @@ static int fill_more(json_t *to, const bal_recipe *self, bal_error *err)
     return rc || !seeded ? rc : put_seed(to, "seed", self->seed, err);
 }
 
-/* Without the weight, which every input tells. */
-static int put_parameters(json_t *to, const bal_recipe *self, bal_error *err)
-{
-    BAL_OWN(json_t) common = bal_json_copy(self->parameters);
-
-    if (!common)
-        return bal_fail_memory(err, "a recipe");
-    json_object_del(common, BAL_WEIGHT);
-    return put(to, "parameters", BAL_TAKE(common), err);
-}
-
 static int fill(json_t *to, const bal_recipe *self, bal_error *err)
 {
     int rc = put(to, "method", json_string(self->method->info.name), err);
@@ -178,7 +179,7 @@ static int fill(json_t *to, const bal_recipe *self, bal_error *err)
     if (!rc)
         rc = put(to, "dtype", dtype_json(self->dtype), err);
     if (!rc)
-        rc = put_parameters(to, self, err);
+        rc = put_parameters(to, self->parameters, err);
     if (!rc)
         rc = fill_more(to, self, err);
     if (rc)

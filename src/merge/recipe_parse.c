@@ -139,6 +139,25 @@ static int check_onto(const bal_recipe *self, bal_error *err)
     return 0;
 }
 
+/* Each slice has sources, and of as many layers each. */
+static int check_slices(const bal_recipe *self, bal_error *err)
+{
+    size_t merged = bal_recipe_merged(self);
+    size_t next = 0; /* that has to have a source */
+
+    for (size_t i = 0; self->sliced && i < merged; i++) {
+        const bal_input *input = &self->inputs[i];
+        const bal_input *before = input - 1;
+        bool first = input->slice == next;
+        if (!first &&
+            (!i || input->slice != before->slice ||
+             input->end - input->first != before->end - before->first))
+            return bad(err, "slices");
+        next += first;
+    }
+    return self->sliced && next != self->slice_count ? bad(err, "slices") : 0;
+}
+
 static int read_inputs(bal_recipe *self, const json_t *json, bal_error *err)
 {
     const json_t *inputs = json_object_get(json, "inputs");
@@ -150,7 +169,8 @@ static int read_inputs(bal_recipe *self, const json_t *json, bal_error *err)
         if (rc)
             return rc;
     }
-    return check_onto(self, err);
+    int rc = check_onto(self, err);
+    return rc ? rc : check_slices(self, err);
 }
 
 /* Before the inputs, which say of which slice they are. */

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/arith.h"
 #include "core/error.h"
+#include "merge/rank_walk.h"
 #include "merge/rows.h"
 
 /* mergekit's: means that are less in all weigh the same, and the least that a
@@ -59,22 +61,16 @@ static double *weighted_rows(const bal_tile *tile)
  * 0 where all are equal. The second row of scratch is written over. */
 static void variance(double *out, const bal_tile *tile)
 {
+    const bal_kernels *kernels = bal_kernels_use();
     double *mean = tile->scratch + tile->n;
 
     memset(out, 0, tile->n * sizeof(*out));
     memset(mean, 0, tile->n * sizeof(*mean));
     for (size_t i = 0; i < tile->count; i++) {
-        const double *x = tile->inputs[i];
-        double seen = (double)(i + 1);
-
-        for (size_t k = 0; k < tile->n; k++) {
-            double off = x[k] - mean[k];
-            mean[k] += off / seen;
-            out[k] += off * (x[k] - mean[k]);
-        }
+        kernels->spread(mean, out, tile->inputs[i], (double)(i + 1), tile->n);
     }
-    for (size_t k = 0; k < tile->n; k++)
-        out[k] /= (double)tile->count;
+    kernels->number[BAL_F64](BAL_OP_DIV, out, out, (double)tile->count,
+                             tile->n);
     bal_arith_round(tile->arith, out, tile->n);
 }
 
@@ -106,20 +102,8 @@ static int select_rows(const double ***rows, const choice *self,
 typedef struct choosing {
     const choice *self;
     bal_ranking *ranking;
-    uint64_t varying;
     bal_sum *sums; /* for each input */
 } choosing;
-
-static int count_varying(void *ctx, const bal_tile *tile, bal_error *err)
-{
-    choosing *job = ctx;
-    (void)err;
-
-    variance(tile->scratch, tile);
-    for (size_t k = 0; k < tile->n; k++)
-        job->varying += tile->scratch[k] != 0 ? 1 : 0;
-    return 0;
-}
 
 static int rank_variance(void *ctx, const bal_tile *tile, bal_error *err)
 {
@@ -127,39 +111,44 @@ static int rank_variance(void *ctx, const bal_tile *tile, bal_error *err)
     (void)err;
 
     variance(tile->scratch, tile);
-    bal_ranking_add(job->ranking, tile->scratch, tile->n);
+    bal_ranking_see(job->ranking, tile->start, tile->scratch, tile->n);
     return 0;
 }
 
+/* How many are taken: a part of those that vary. */
+static uint64_t wanted_of(const bal_arith *arith, uint64_t varying, double part)
+{
+    double count = bal_arith_f32(arith, (double)varying);
+
+    return (uint64_t)bal_arith_f32(arith, count * bal_arith_f32(arith, part));
+}
+
+/* What varies is known when all is counted once, which is early enough. */
 static int select_most(choice *self, bal_walk *walk, const bal_tile *tile,
                        double part, bal_error *err)
 {
-    const bal_arith *arith = tile->arith;
     uint64_t total = tile->extent->total;
+    BAL_OWN(bal_ranking) ranking = NULL;
     choosing job = { 0 };
 
     self->all = part >= 1;
     self->none = part <= 0;
     if (self->all || self->none)
         return 0;
-    int rc = bal_view_tiles(walk, count_varying, &job, err);
+    int rc = bal_ranking_new(&ranking, total, 0, total, true, err);
     if (rc)
         return rc;
-    double count = bal_arith_f32(arith, (double)job.varying);
-    count = bal_arith_f32(arith, count * bal_arith_f32(arith, part));
-    uint64_t most = (uint64_t)count;
-    most = most > total ? total : most;
-    self->none = !most;
-    if (self->none)
-        return 0;
-    BAL_OWN(bal_ranking) ranking = NULL;
-    rc = bal_ranking_new(&ranking, total, total - most, total, true, err);
-    if (rc)
-        return rc;
+    bal_ranking_ends_open(ranking);
     job.ranking = ranking;
-    do
-        rc = bal_view_tiles(walk, rank_variance, &job, err);
-    while (!rc && bal_ranking_next(ranking));
+    rc = bal_view_tiles(walk, rank_variance, &job, err);
+    if (rc)
+        return rc;
+    uint64_t varying = total - bal_ranking_zeros(ranking);
+    uint64_t most = bal_min(wanted_of(tile->arith, varying, part), total);
+    self->none = !most;
+    bal_ranking_want(ranking, total - most, total);
+    while (!rc && bal_ranking_next(ranking))
+        rc = bal_rank_walk(walk, &job.ranking, 1, rank_variance, &job, err);
     if (!rc)
         bal_ranking_end(ranking, &self->ranked);
     return rc;
@@ -253,12 +242,8 @@ static void elect(const bal_tile *tile, const double *const *rows,
 
     for (size_t i = 0; i < tile->count; i++) {
         double *to = weighted_rows(tile) + i * tile->n;
-        const double *x = rows[i];
 
-        for (size_t k = 0; k < tile->n; k++) {
-            bool agrees = sum[k] >= 0 ? x[k] > 0 : x[k] < 0;
-            to[k] = agrees ? weights[i] : 0;
-        }
+        bal_kernels_use()->agree(to, rows[i], sum, weights[i], tile->n);
     }
 }
 
@@ -280,8 +265,7 @@ static void mean_of(double *out, const bal_tile *tile,
         bal_op_mul(arith, row, rows[i], row, n);
     }
     bal_op_sum(arith, out, weighted, tile->count, &range);
-    for (size_t k = 0; k < n; k++)
-        sum[k] = sum[k] < floor ? floor : sum[k];
+    bal_kernels_use()->at_least(sum, floor, n);
     bal_op_div(arith, out, out, sum, n);
 }
 

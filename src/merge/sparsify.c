@@ -11,10 +11,12 @@
 
 #include "core/arith.h"
 #include "core/error.h"
+#include "merge/rank_walk.h"
 
 enum {
     TOGETHER = 16, /* inputs that are looked at in one walk */
     DRAWN = 2048,  /* numbers drawn at once */
+    PIECE = 512,   /* elements that stay in a core's first cache */
 };
 
 /* ---- by magnitude ------------------------------------------------------- */
@@ -75,8 +77,7 @@ static void draw_torch(double *mask, const bal_tile *tile, size_t i)
         size_t n = bal_min(tile->n - at, DRAWN);
 
         bal_torch_stream_take(tile->stream, first + at, drawn, n);
-        for (size_t k = 0; k < n; k++)
-            mask[at + k] = bal_torch_uniform(drawn[k]) < mask[at + k];
+        bal_kernels_use()->below_torch(mask + at, drawn, n);
     }
 }
 
@@ -95,8 +96,7 @@ static void draw(double *mask, const bal_tile *tile, size_t i)
         size_t n = bal_min(tile->n - at, DRAWN);
 
         bal_draws_take(&draws, tile->start + at, drawn, n);
-        for (size_t k = 0; k < n; k++)
-            mask[at + k] = (double)drawn[k] < mask[at + k];
+        bal_kernels_use()->below(mask + at, drawn, n);
     }
 }
 
@@ -195,7 +195,7 @@ static int rank_tile(void *ctx, const bal_tile *tile, bal_error *err)
         bal_ranking *ranking = self->rankings[i - self->first];
 
         if (ranking)
-            bal_ranking_add(ranking, tile->inputs[i], tile->n);
+            bal_ranking_see(ranking, tile->start, tile->inputs[i], tile->n);
     }
     return 0;
 }
@@ -213,6 +213,7 @@ static int rankings_new(search *self, const bal_tile *tile, bool *more,
                                  sparse->descending, err);
         if (rc)
             return rc;
+        bal_ranking_ends_open(self->rankings[i - self->first]);
         *more = true;
     }
     return 0;
@@ -246,7 +247,8 @@ static int find_ranks(search *self, bal_walk *walk, const bal_tile *tile,
     int rc = rankings_new(self, tile, &more, err);
 
     while (!rc && more) {
-        rc = bal_view_tiles(walk, rank_tile, self, err);
+        rc = bal_rank_walk(walk, self->rankings, self->end - self->first,
+                           rank_tile, self, err);
         if (!rc)
             more = rankings_next(self);
     }
@@ -353,6 +355,17 @@ int bal_sparse_find(bal_sparse **out, bal_walk *walk, const bal_tile *tile,
     return rc;
 }
 
+/* A product of 1 or 0 needs no rounding. */
+static void mask(double *to, const bal_sparse *self, const bal_arith *arith,
+                 const double *x, size_t n)
+{
+    bal_kernels_use()->op[BAL_F64](BAL_OP_MUL, to, x, to, n);
+    if (self->factor == 1)
+        return;
+    bal_op_scale(&self->work, to, to, self->factor, n);
+    bal_arith_round(arith, to, n);
+}
+
 const double *bal_sparse_take(double *to, const bal_sparse *self,
                               const bal_tile *tile, size_t i)
 {
@@ -363,9 +376,8 @@ const double *bal_sparse_take(double *to, const bal_sparse *self,
         return to;
     }
     self->by->keep(to, self, tile, i);
-    bal_op_mul(&self->work, to, tile->inputs[i], to, tile->n);
-    if (self->factor != 1)
-        bal_op_scale(&self->work, to, to, self->factor, tile->n);
-    bal_arith_round(tile->arith, to, tile->n);
+    for (size_t at = 0; at < tile->n; at += PIECE)
+        mask(to + at, self, tile->arith, tile->inputs[i] + at,
+             bal_min(tile->n - at, PIECE));
     return to;
 }

@@ -9,17 +9,14 @@
 #include "core/arith.h"
 #include "core/error.h"
 #include "core/room.h"
+#include "kernel/kernels.h"
 
 enum {
     WORDS = 624,
-    AHEAD = 397,
     APART = 1680, /* blocks from one state that is kept to the next */
     KEPT_MOST = 1 << 16,
     CURSORS = 64,
 };
-
-#define UPPER  UINT32_C(0x80000000)
-#define MATRIX UINT32_C(0x9908b0df)
 
 /* Block 0 is what the seed makes, and is not given out: numbers from 624 b on
  * are in block b + 1. */
@@ -51,38 +48,12 @@ static void init(state *self, uint32_t seed)
     }
 }
 
-static uint32_t mixed(uint32_t upper, uint32_t lower, uint32_t ahead)
-{
-    uint32_t y = (upper & UPPER) | (lower & ~UPPER);
-
-    return ahead ^ (y >> 1) ^ (-(y & 1) & MATRIX);
-}
-
-static void twist(state *self)
-{
-    uint32_t *words = self->words;
-    enum { REST = WORDS - AHEAD };
-
-    for (size_t i = 0; i < REST; i++)
-        words[i] = mixed(words[i], words[i + 1], words[i + AHEAD]);
-    for (size_t i = REST; i < WORDS - 1; i++)
-        words[i] = mixed(words[i], words[i + 1], words[i - REST]);
-    words[WORDS - 1] = mixed(words[WORDS - 1], words[0], words[AHEAD - 1]);
-    self->block++;
-}
-
-static uint32_t temper(uint32_t x)
-{
-    x ^= x >> 11;
-    x ^= x << 7 & UINT32_C(0x9d2c5680);
-    x ^= x << 15 & UINT32_C(0xefc60000);
-    return x ^ x >> 18;
-}
-
 static void go_on(state *self, uint64_t block)
 {
-    while (self->block < block)
-        twist(self);
+    const bal_kernels *kernels = bal_kernels_use();
+
+    for (; self->block < block; self->block++)
+        kernels->twist(self->words);
 }
 
 /* ---- the stream --------------------------------------------------------- */
@@ -179,8 +150,7 @@ void bal_torch_stream_take(bal_torch_stream *self, uint64_t at, uint32_t *out,
         size_t count = bal_min(n - done, WORDS - word);
 
         go_on(&own, (at + done) / WORDS + 1);
-        for (size_t i = 0; i < count; i++)
-            out[done + i] = temper(own.words[word + i]);
+        bal_kernels_use()->temper(out + done, own.words + word, count);
         done += count;
     }
     if (own.block == from)

@@ -30,7 +30,8 @@ typedef struct changing {
     bal_json_change changes[CHANGES];
     size_t count;
     char layers[24];
-    char dtype[40];
+    char dtypes[2][40];
+    size_t dtype_count;
     bal_buf types;
 } changing;
 
@@ -101,13 +102,13 @@ static void change_dtype(changing *self, const char *key)
 
     if (dtype < 0 || !old)
         return;
-    snprintf(self->dtype, sizeof(self->dtype), "\"%s%s\"",
+    char *now = self->dtypes[self->dtype_count++];
+    snprintf(now, sizeof(self->dtypes[0]), "\"%s%s\"",
              strncmp(old, "torch.", 6) != 0 ? "" : "torch.",
              bal_mergekit_dtype_name(bal_dtype_name((bal_dtype)dtype)));
-    if (strlen(old) + 2 == strlen(self->dtype) &&
-        !strncmp(old, self->dtype + 1, strlen(old)))
+    if (strlen(old) + 2 == strlen(now) && !strncmp(old, now + 1, strlen(old)))
         return;
-    change(self, key, self->dtype);
+    change(self, key, now);
 }
 
 /* A head of its own would be passed over. */

@@ -68,13 +68,16 @@ static int plan_config(bal_view *self, size_t row, const bal_tensor *entry,
 {
     bal_view_row *plan = &self->rows[row];
     bal_tensor made = *entry;
+    uint64_t size;
     int rc = bal_view_config(self, plan, err);
 
     if (rc)
         return rc;
     if (plan->text) {
         plan->read = bal_view_text;
-        made.size = plan->text->len;
+        size = plan->text->len;
+        made.size = size;
+        made.shape = &size; /* copied */
         made.tuned = NULL;
     }
     return bal_model_add(&self->model, &made, row, err);

@@ -8,6 +8,7 @@
  * removed
  *
  * Residuals are not merged: what two deltas add up to is rounded anyway. */
+#include "core/arith.h"
 #include "core/error.h"
 #include "core/hash.h"
 #include "kernel/dtype.h"
@@ -22,12 +23,25 @@ typedef struct census {
     size_t absent_at;
 } census;
 
+/* The end of the inputs that could have it: what is outside of layers is taken
+ * of as many sources as the first slice has (view.c). */
+static size_t end_of(const bal_view *self, const bal_view_row *row)
+{
+    const bal_view_slice *slice = bal_view_slice_of(self, row);
+    const bal_view_slice *first = &self->slices[0];
+    bal_layer layer;
+
+    if (!self->sliced || bal_layer_of(&layer, row->name))
+        return slice->to;
+    return bal_min(slice->to, slice->from + (first->to - first->from));
+}
+
 static census count_forms(const bal_view *self, const bal_view_row *row)
 {
     const bal_view_slice *slice = bal_view_slice_of(self, row);
     census all = { 0 };
 
-    for (size_t k = slice->from; k < slice->to; k++) {
+    for (size_t k = slice->from; k < end_of(self, row); k++) {
         const bal_tensor *entry = bal_view_source(self, row, k);
 
         if (!entry) {

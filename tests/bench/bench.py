@@ -1,12 +1,14 @@
 """The figures of docs/benchmark.md, as ratios taken in one run.
 
     bench.py [--ballast PROGRAM] [--dir DIR] [--runs N] [--blocks N]
-             [--mergekit VENV] [SECTION…]
+             [--mergekit VENV] [--layers N] [--gigabytes N] [SECTION…]
 
-Sections: main adapter history memory grants fsck forget many merge. Each ratio is of whole
-processes, run in turn with what they are compared with, files cached, the median
-of N pairs. `merge` is compared with the mergekit that VENV holds (0.1.5), if one is
-given.
+Sections: main adapter history memory grants fsck forget many merge merge-memory.
+Each ratio is of whole processes, run in turn with what they are compared with,
+files cached, the median of N pairs. `merge` is compared with the mergekit that
+VENV holds (0.1.5), if one is given: what `merge` records (precise) and what
+`import-mergekit` does (imported), over models of 0.13 GB and 0.1 GB a layer;
+`merge-memory` merges models of so many gigabytes.
 """
 
 import argparse
@@ -24,9 +26,11 @@ GB = 1e9
 
 
 class Bench:
-    def __init__(self, program, folder, runs, blocks, mergekit=None):
-        self.program, self.folder, self.runs = program, folder, runs
-        self.blocks, self.mergekit = blocks, mergekit
+    def __init__(self, options):
+        self.program = os.path.abspath(options.ballast)
+        self.folder, self.runs = options.dir, options.runs
+        self.blocks, self.mergekit = options.blocks, options.mergekit
+        self.layers, self.gigabytes = options.layers, options.gigabytes
         self.failed = 0
 
     def path(self, *parts):
@@ -60,11 +64,14 @@ class Bench:
         self.say(name, median, limit, f"{ours:.3f} s / {theirs:.3f} s {note}")
 
 
-def run(command):
-    """Wall seconds, CPU seconds, peak RSS in MiB of one whole process."""
+def run(command, env=None):
+    """Wall seconds, CPU seconds, peak RSS in MiB of one whole process; what is
+    given an environment of its own says nothing."""
     shell = isinstance(command, str)
     start = time.monotonic()
-    process = subprocess.Popen(command, shell=shell, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(command, shell=shell, env=env,
+                               stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL if env else None)
     _, status, usage = os.wait4(process.pid, 0)
     wall = time.monotonic() - start
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -310,71 +317,159 @@ def many_section(b):
     remove(store)
 
 
-# The method's parameters, those of each input, and whether there is a base.
+# The method's parameters, those of each input, whether there is a base, and how
+# many times as fast as mergekit a merge has to be.
 MERGES = {
-    "linear": ({}, {"weight": 0.6}, False),
-    "ties": ({}, {"weight": 0.6, "density": 0.5}, True),
-    "slerp": ({"t": 0.4}, {}, False),
-    "breadcrumbs": ({}, {"weight": 0.6, "density": 0.5, "gamma": 0.01}, True),
-    "della": ({}, {"weight": 0.6, "density": 0.5, "epsilon": 0.1}, True),
-    "dare_ties": ({}, {"weight": 0.6, "density": 0.5}, True),
-    "model_stock": ({}, {}, True),
-    "sce": ({"select_topk": 0.5}, {}, True),
+    "linear": ({}, {"weight": 0.6}, False, 4),
+    "ties": ({}, {"weight": 0.6, "density": 0.5}, True, 20),
+    "slerp": ({"t": 0.4}, {}, False, 8),
+    "breadcrumbs": ({}, {"weight": 0.6, "density": 0.5, "gamma": 0.01}, True, 20),
+    "della": ({}, {"weight": 0.6, "density": 0.5, "epsilon": 0.1}, True, 20),
+    "dare_ties": ({}, {"weight": 0.6, "density": 0.5}, True, 8),
+    "model_stock": ({}, {}, True, 8),
+    "sce": ({"select_topk": 0.5}, {}, True, 8),
 }
+MODELS = ("base", "m1", "m2")
+OFFLINE = dict(os.environ, HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error")
 
 
 def mergekit_recipe(models, method):
     """As YAML, of which JSON is a part."""
-    common, own, based = MERGES[method]
+    common, own, based, _ = MERGES[method]
     recipe = {"merge_method": method, "dtype": "bfloat16", "parameters": common,
               "models": [{"model": f"{models}/{name}", "parameters": own}
-                         for name in ("one", "two")]}
+                         for name in ("m1", "m2")]}
     if based or method == "slerp":
-        recipe["base_model"] = f"{models}/{'base' if based else 'one'}"
+        recipe["base_model"] = f"{models}/{'base' if based else 'm1'}"
     return json.dumps(recipe)
 
 
 def merge_words(method):
     """What `merge` is given for the same."""
-    common, own, based = MERGES[method]
+    common, own, based, _ = MERGES[method]
     inputs = [",".join([name, *(f"{k}={v}" for k, v in own.items())])
-              for name in ("one", "two")]
+              for name in ("m1", "m2")]
     options = [word for name, value in common.items()
                for word in ("--" + name.replace("_", "-"), str(value))]
     return [*inputs, "--method", method, *options,
             *(["--base", "base"] if based else []), "-m", method, "--ref", method]
 
 
-def merge_section(b):
-    """Views of whole models, resolved and written out."""
-    models, store, out = b.path("tuned"), b.path("store-merge"), b.path("out")
-    if not os.path.exists(models):
-        make("tuned", models)
-    size = size_of(f"{models}/one")
+def import_words(models, method, recipe):
+    """The recipe as mergekit has it: its arithmetic, and its random numbers."""
+    maps = [word for name in MODELS
+            for word in ("--map", f"{models}/{name}={name}")]
+    drawn = method in ("della", "dare_ties")
+    return ["import-mergekit", recipe, *maps, "--ref", f"{method}-imported",
+            *(["--mergekit-stream", "1"] if drawn else [])]
+
+
+def median_of(b, command, before, env=None):
+    """Wall and CPU seconds, peak MiB: the median of the runs."""
+    rows = []
+    for _ in range(b.runs):
+        before()
+        rows.append(run(command, env))
+    return [statistics.median(row[i] for row in rows) for i in range(3)]
+
+
+def told(row):
+    return f"{row[0]:.2f} s, CPU {row[1]:.2f} s, {row[2]:.0f} MiB"
+
+
+def merge_theirs(b, models, method, imported, ours):
+    """The same by mergekit: how many times as long it takes, with its start and
+    without; and what of it is not the same, by a run in one thread, since sums
+    of many threads come out otherwise."""
+    recipe, result = b.path(f"{method}.yml"), b.path("result")
+    command = [f"{b.mergekit}/bin/mergekit-yaml", recipe, result,
+               "--random-seed", "1", "--no-copy-tokenizer",
+               "--no-write-model-card"]
+    remove(result)
+    run(command, {**OFFLINE, "OMP_NUM_THREADS": "1"})
+    print(f"{method}: elements not as mergekit has them:", end=" ", flush=True)
+    make("different", b.path("imported"), result)
+    theirs = median_of(b, command, lambda: (remove(result), os.sync()), OFFLINE)
+    for name, row in ours.items():
+        b.say(f"mergekit-yaml / {method}, {name}", theirs[0] / row[0],
+              MERGES[method][3], f"{told(theirs)} / {told(row)}; net of import "
+              f"{(theirs[0] - imported[0]) / row[0]:.2f}", least=True)
+    remove(result)
+
+
+def merge_ours(b, models, store, method):
+    """Recorded by `merge` and as an import, each written out."""
+    recipe = b.path(f"{method}.yml")
+    with open(recipe, "w") as file:
+        file.write(mergekit_recipe(models, method))
+    run(b.ballast(store, "merge", *merge_words(method)))
+    run(b.ballast(store, *import_words(models, method, recipe)))
+    rows = {}
+    for name, ref, out in (("precise", method, b.path("out")),
+                           ("imported", f"{method}-imported",
+                            b.path("imported"))):
+        command = b.ballast(store, "checkout", ref, "--no-cache", "-o", out)
+        rows[name] = median_of(b, command,
+                               lambda out=out: (remove(out), os.sync()))
+    return rows
+
+
+def merge_store(b, models):
+    store = b.path("store-merge")
     remove(store)
-    for name in ("base", "one", "two"):
+    for name in MODELS:
         run(b.ballast(store, "commit", f"{models}/{name}", "-m", name,
                       "--ref", name))
+    return store
+
+
+def merge_section(b):
+    """Views of whole models, resolved and written out."""
+    models = b.path(f"tuned-{b.layers}")
+    if not os.path.exists(models):
+        make("tuned", models, b.layers)
+    size, copy = size_of(f"{models}/m1"), b.path("copy")
+    store = merge_store(b, models)
     print(f"two models of {size / GB:.2f} GB bf16")
+    cp = median_of(b, f"cp -r {models}/m1 {copy} && sync",
+                   lambda: (remove(copy), os.sync()))
+    if b.mergekit:
+        imported = median_of(b, [f"{b.mergekit}/bin/python", "-c",
+                                 "import mergekit.scripts.run_yaml"],
+                             lambda: None, OFFLINE)
+        print(f"import of mergekit: {told(imported)}", flush=True)
     for method in MERGES:
-        run(b.ballast(store, "merge", *merge_words(method)))
-        ours = b.ballast(store, "checkout", method, "--no-cache", "-o", out)
-        again = lambda: (remove(out), os.sync())
+        ours = merge_ours(b, models, store, method)
+        if method == "linear":
+            b.say("linear / cp + sync", ours["precise"][0] / cp[0], 2,
+                  f"{told(ours['precise'])} / {told(cp)}")
         if b.mergekit:
-            recipe = b.path(f"{method}.yml")
-            with open(recipe, "w") as file:
-                file.write(mergekit_recipe(models, method))
-            b.ratio(f"{method} / mergekit-yaml", 1, ours,
-                    f"{b.mergekit}/bin/mergekit-yaml {recipe} {out} --random-seed 1"
-                    " --no-copy-tokenizer --no-write-model-card 2>/dev/null", again)
+            merge_theirs(b, models, method, imported, ours)
             continue
-        times = []
-        for _ in range(b.runs):
-            again()
-            times.append(run(ours)[0])
-        seconds = statistics.median(times)
-        print(f"{method:<52} {seconds:8.2f}  s, "
-              f"{size / GB / seconds:.2f} GB of result a second", flush=True)
+        for name, row in ours.items():
+            print(f"{f'{method}, {name}':<52} {told(row)}", flush=True)
+    remove(store, copy, b.path("out"), b.path("imported"))
+
+
+def merge_memory_section(b):
+    """Peak memory of a merge of 2 and of 8 inputs."""
+    store, out, peaks = b.path("store-merge"), b.path("out"), {}
+    remove(store)
+    for i in range(9):
+        folder = b.path("input")
+        remove(folder)
+        make("large", folder, b.gigabytes, i)
+        run(b.ballast(store, "commit", folder, "-m", "m", "--ref", f"m{i}"))
+        remove(folder)
+    for count in (2, 8):
+        inputs = [f"m{i},density=0.5" for i in range(1, count + 1)]
+        run(b.ballast(store, "merge", *inputs, "--method", "ties", "--base", "m0",
+                      "-m", "ties", "--ref", f"ties{count}"))
+        remove(out)
+        peaks[count] = run(b.ballast(store, "checkout", f"ties{count}",
+                                     "--no-cache", "-o", out, "--jobs", "2"))[2]
+    b.say(f"ties of 8 inputs of {b.gigabytes} GB: peak RSS, MiB", peaks[8], 400)
+    b.say("ties: growth from 2 inputs to 8, MiB", peaks[8] - peaks[2], 64)
     remove(store, out)
 
 
@@ -382,7 +477,7 @@ SECTIONS = {"main": main_section, "adapter": adapter_section,
             "history": history_section, "memory": memory_section,
             "grants": grants_section, "fsck": fsck_section,
             "forget": forget_section, "many": many_section,
-            "merge": merge_section}
+            "merge": merge_section, "merge-memory": merge_memory_section}
 
 
 def main():
@@ -391,13 +486,16 @@ def main():
     parser.add_argument("--dir", default="/tmp/ballast-bench")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--mergekit", metavar="VENV")
+    parser.add_argument("--layers", type=int, default=8,
+                        help="of the models that section merge merges")
+    parser.add_argument("--gigabytes", type=int, default=2,
+                        help="of the models that section merge-memory merges")
     parser.add_argument("--blocks", type=int, default=100000,
                         help="that many are removed by section many")
     parser.add_argument("sections", nargs="*", default=list(SECTIONS))
     options = parser.parse_args()
     os.makedirs(options.dir, exist_ok=True)
-    bench = Bench(os.path.abspath(options.ballast), options.dir, options.runs,
-                  options.blocks, options.mergekit)
+    bench = Bench(options)
     for section in options.sections or SECTIONS:
         print(f"-- {section}")
         SECTIONS[section](bench)

@@ -1,4 +1,5 @@
-"""Models for the benchmark: real-looking weights, made from a seed."""
+"""Models for the benchmark: real-looking weights, made from a seed; and how two
+models differ."""
 
 import json
 import os
@@ -16,10 +17,10 @@ def bf16(values):
     return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
 
 
-def shapes():
-    """Llama-shaped, about 1 GB in bf16."""
+def shapes(layers=LAYERS):
+    """Llama-shaped, in bf16 0.13 GB and 0.1 GB a layer."""
     yield "model.embed_tokens.weight", (16000, HIDDEN)
-    for i in range(LAYERS):
+    for i in range(layers):
         at = f"model.layers.{i}."
         yield at + "input_layernorm.weight", (HIDDEN,)
         yield at + "mlp.down_proj.weight", (HIDDEN, INTERMEDIATE)
@@ -90,25 +91,26 @@ def hash_of(name):
 
 
 CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama",
-          "hidden_size": HIDDEN, "num_hidden_layers": LAYERS,
+          "hidden_size": HIDDEN,
           "intermediate_size": INTERMEDIATE, "num_attention_heads": 16,
           "num_key_value_heads": 16, "vocab_size": 16000, "rms_norm_eps": 1e-5,
           "max_position_embeddings": 4096, "tie_word_embeddings": False,
           "torch_dtype": "bfloat16"}
 
 
-def tuned(folder):
-    """base/, one/ and two/ under folder: whole models, each of the latter two the
-    base plus steps of its own, 1/40 of its size, in every tensor."""
-    for kind, seed in (("base", None), ("one", 11), ("two", 12)):
-        os.makedirs(f"{folder}/{kind}", exist_ok=True)
+def tuned(folder, layers=LAYERS, count=2):
+    """base/ and count models under folder, m1/ and on: whole models, each of the
+    latter the base plus steps of its own, 1/40 of its size, in every tensor."""
+    for kind in range(count + 1):
+        to = f"{folder}/{f'm{kind}' if kind else 'base'}"
+        os.makedirs(to, exist_ok=True)
         rng = np.random.default_rng(5)
-        steps = seed and np.random.default_rng(seed)
-        write(f"{folder}/{kind}/model.safetensors",
+        steps = kind and np.random.default_rng(10 + kind)
+        write(f"{to}/model.safetensors",
               [(n, s, lambda s=s, rng=rng, steps=steps: stepped(s, rng, steps))
-               for n, s in shapes()], "BF16")
-        with open(f"{folder}/{kind}/config.json", "w") as out:
-            json.dump(CONFIG, out, indent=2)
+               for n, s in shapes(layers)], "BF16")
+        with open(f"{to}/config.json", "w") as out:
+            json.dump({**CONFIG, "num_hidden_layers": layers}, out, indent=2)
 
 
 def stepped(shape, rng, steps):
@@ -166,7 +168,36 @@ def noise(folder, pages, seed=5):
           [("w", (pages, 1024), lambda: rng.bytes(pages << 12))], "F32")
 
 
+def tensors_of(folder):
+    """Name to the elements' bits, of a folder's files of BF16."""
+    found = {}
+    for name in sorted(os.listdir(folder)):
+        if not name.endswith(".safetensors"):
+            continue
+        data = np.memmap(f"{folder}/{name}", np.uint8, "r")
+        end = 8 + int.from_bytes(data[:8].tobytes(), "little")
+        header = json.loads(data[8:end].tobytes())
+        header.pop("__metadata__", None)
+        for key, row in header.items():
+            first, last = row["data_offsets"]
+            found[key] = data[end + first:end + last].view("<u2")
+    return found
+
+
+def different(one, other):
+    """Say how many elements of two models differ."""
+    one, other = tensors_of(one), tensors_of(other)
+    if one.keys() != other.keys():
+        raise SystemExit("the results have different tensors")
+    count = sum(int(np.count_nonzero(one[name] != other[name])) for name in one)
+    print(count, "of", sum(len(values) for values in one.values()))
+
+
 if __name__ == "__main__":
     # data.py pair|tuned|adapter|large|noise FOLDER [NUMBERS…]
-    {"pair": pair, "tuned": tuned, "adapter": adapter, "large": large,
-     "noise": noise}[sys.argv[1]](sys.argv[2], *map(int, sys.argv[3:]))
+    # data.py different FOLDER FOLDER
+    if sys.argv[1] == "different":
+        different(*sys.argv[2:])
+    else:
+        {"pair": pair, "tuned": tuned, "adapter": adapter, "large": large,
+         "noise": noise}[sys.argv[1]](sys.argv[2], *map(int, sys.argv[3:]))
