@@ -168,7 +168,8 @@ const bal_command bal_cmd_import_mergekit = {
     .summary = "record a mergekit configuration as a view",
     .about =
         "Every model that the file names is a commit by --map, as the file "
-        "writes it: a commit of whole weights. Nothing is computed. The view "
+        "writes it: a commit of whole weights. Of MODEL+ADAPTER both "
+        "can be mapped, or the two as one. Nothing is computed. The view "
         "resolves to what mergekit 0.1.5 computes, except that of equal "
         "magnitudes at a density's cut the first is kept; --arithmetic precise "
         "rounds once instead.\n\n"

@@ -44,8 +44,49 @@ static void show_head(bal_out *out, const bal_commit_info *info)
     bal_out_text(out, "\n");
 }
 
+/* What else is said of an input. */
+static void show_source(bal_out *out, const json_t *input)
+{
+    static const char *const more[] = { "slice", "layers", "onto", "carrier",
+                                        "parameters" };
+
+    for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++) {
+        const json_t *value = json_object_get(input, more[i]);
+        char *text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY |
+                                                   JSON_SORT_KEYS)
+                           : NULL;
+        if (text) {
+            bal_out_text(out, "  %s ", more[i]);
+            bal_out_safe(out, text);
+        }
+        free(text);
+    }
+}
+
+/* A member of the recipe, where it is there. */
+static void show_member(bal_out *out, const json_t *recipe, const char *name)
+{
+    const json_t *value = json_object_get(recipe, name);
+    const char *plain = json_string_value(value);
+
+    if (!value || json_is_null(value))
+        return;
+    if (plain) {
+        line(out, name, plain);
+        return;
+    }
+    char *text =
+        json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS);
+    line(out, name, text);
+    free(text);
+}
+
 static void show_recipe(bal_out *out, const char *text)
 {
+    static const char *const members[] = {
+        "parameters", "slices",    "space",     "strict",
+        "dtype",      "out_dtype", "tokenizer",
+    };
     BAL_OWN(json_t) recipe = NULL;
     const char *method;
     json_t *value;
@@ -73,12 +114,11 @@ static void show_recipe(bal_out *out, const char *text)
         bool is_base = base && json_integer_value(base) == (json_int_t)i;
         bal_out_text(out, "%-10s ", is_base ? "base" : "input");
         bal_cli_input(out, value);
+        show_source(out, value);
         bal_out_text(out, "\n");
     }
-    char *rest = json_dumps(json_object_get(recipe, "parameters"),
-                            JSON_COMPACT | JSON_SORT_KEYS);
-    line(out, "parameters", rest);
-    free(rest);
+    for (size_t k = 0; k < sizeof(members) / sizeof(members[0]); k++)
+        show_member(out, recipe, members[k]);
 }
 
 /* How many tensors of each dtype, and their bytes. */

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/room.h"
+#include "core/str.h"
 #include "merge/values.h"
 
 /* ---- reading ------------------------------------------------------------ */
@@ -30,8 +31,8 @@ static int add_value(bal_gradient_part *part, size_t *room,
         return bal_fail(err, BAL_EINVAL, "%s: more than %d values", param->name,
                         BAL_GRADIENT_MOST);
     if (len >= sizeof(copy))
-        return bal_fail(err, BAL_EINVAL, "%s: '%.*s…' is too long", param->name,
-                        (int)sizeof(copy) / 2, text);
+        return bal_fail(err, BAL_EINVAL, "%s: a value of %zu bytes",
+                        param->name, len);
     memcpy(copy, text, len);
     copy[len] = '\0';
     int rc = bal_value_parse(&value, param, copy, err);
@@ -59,8 +60,9 @@ static int read_filter(char **out, size_t *head, const char *text, size_t len,
     if (!colon || (size == 1 && text[0] == '*'))
         return 0;
     if (!size)
-        return bal_fail(err, BAL_EINVAL, "'%.*s' has an empty filter", (int)len,
-                        text);
+        return bal_fail(err, BAL_EINVAL, "an empty filter");
+    if (!bal_utf8_valid(text, size))
+        return bal_fail(err, BAL_EINVAL, "a filter that is not UTF-8");
     *out = strndup(text, size);
     return *out ? 0 : bal_fail_memory(err, "a parameter");
 }
@@ -71,6 +73,8 @@ static int read_part(bal_gradient_part *part, const bal_param *param,
     size_t head;
     size_t room = 0;
     int rc = read_filter(&part->filter, &head, text, len, err);
+    if (rc)
+        return bal_within(err, rc, "%s", param->name);
 
     for (size_t at = head; !rc && at <= len;) {
         size_t size = piece_len(text + at, len - at, ',');
@@ -93,6 +97,9 @@ static int add_part(bal_gradient *self, const bal_param *param,
     bal_gradient_part *parts = NULL;
     int rc = read_part(&part, param, text, len, err);
 
+    if (!rc && self->count >= BAL_GRADIENT_MOST)
+        rc = bal_fail(err, BAL_EINVAL, "%s: more than %d filters", param->name,
+                      BAL_GRADIENT_MOST);
     if (!rc && !self->whole) {
         parts = bal_room_for_one(self->parts, self->count, &self->room,
                                  sizeof(*parts));

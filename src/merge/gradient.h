@@ -30,7 +30,8 @@ typedef struct bal_gradient {
     bool whole; /* one fits every name: nothing behind it would be looked at */
 } bal_gradient;
 
-/* More values in one text are refused: nobody has as many layers. */
+/* More values in one part, or more parts, are refused: nobody has as many
+ * layers. */
 #define BAL_GRADIENT_MOST 4096
 
 /* Append what text says of param: "0.5"; "0,0.5,1"; either behind "FILTER:",

@@ -22,6 +22,8 @@ static int put(json_t *to, const char *name, const char *value, bal_error *err)
 {
     if (json_object_get(to, name))
         return bal_fail(err, BAL_EINVAL, "'%s' is there twice", name);
+    if (!bal_utf8_valid(value, strlen(value)))
+        return bal_fail(err, BAL_EINVAL, "'%s' is not UTF-8", name);
     if (json_object_set_new(to, name, json_string(value)))
         return bal_fail_memory(err, "an input");
     return 0;

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "merge/mergekit_read.h"
+#include "merge/vocab.h"
 
 static const bal_mergekit_key keys[] = {
     { "source", NULL },
@@ -93,7 +94,7 @@ static int put_other(json_t *to, bal_mergekit *self, const bal_yaml_node *node,
     if (!bal_mergekit_absent(token) && token->text)
         return set(to, "token", json_string(token->text), err);
     if (!bal_mergekit_absent(id) && id->type == BAL_YAML_INT &&
-        id->integer >= 0)
+        id->integer >= 0 && id->integer < (int64_t)BAL_VOCAB_TOKENS_MAX)
         return set(to, "token_id", json_integer(id->integer), err);
     return bal_yaml_fail(err, BAL_EINVAL, node, "a token that is none");
 }
@@ -126,9 +127,13 @@ static int put_token(json_t *tokens, bal_mergekit_reader *self,
 {
     const bal_yaml_node *source = bal_yaml_get(node, "source");
     const bal_yaml_node *force = bal_yaml_get(node, "force");
-    json_t *token = json_object();
-    int rc = set(tokens, name, token, err);
+    json_t *token;
+    int rc;
 
+    if (!*name)
+        return bal_yaml_fail(err, BAL_EINVAL, node, "a token without a name");
+    token = json_object();
+    rc = set(tokens, name, token, err);
     if (!rc)
         rc = bal_mergekit_keys(self, node, "tokenizer.tokens", token_keys, err);
     if (!rc && !bal_mergekit_absent(source))
@@ -162,7 +167,8 @@ static int put_multiple(json_t *to, const bal_yaml_node *node, bal_error *err)
 {
     if (bal_mergekit_absent(node))
         return 0;
-    if (node->type != BAL_YAML_INT || node->integer < 1)
+    if (node->type != BAL_YAML_INT || node->integer < 1 ||
+        (uint64_t)node->integer > BAL_VOCAB_MULTIPLE_MAX)
         return bal_yaml_fail(err, BAL_EINVAL, node,
                              "'pad_to_multiple_of' is no number of rows");
     return set(to, "pad_to_multiple_of", json_integer(node->integer), err);

@@ -28,6 +28,8 @@ static int check_inputs(const bal_recipe *recipe, bal_error *err)
         for (size_t k = 0; k < i; k++) {
             const bal_input *other = &recipe->inputs[k];
             if (other->slice == input->slice &&
+                other->adapter == input->adapter &&
+                (!input->adapter || other->onto == input->onto) &&
                 !strcmp(other->tenant, input->tenant) &&
                 bal_id_equal(&other->commit, &input->commit))
                 return bal_fail(err, BAL_EUNSUPPORTED,

@@ -11,6 +11,7 @@
 #include "kernel/dtype.h"
 #include "merge/settings.h"
 #include "merge/values.h"
+#include "merge/vocab.h"
 
 static int bad(bal_error *err, const char *key)
 {
@@ -147,7 +148,7 @@ static int check_slices(const bal_recipe *self, bal_error *err)
 
     for (size_t i = 0; self->sliced && i < merged; i++) {
         const bal_input *input = &self->inputs[i];
-        const bal_input *before = input - 1;
+        const bal_input *before = &self->inputs[i ? i - 1 : 0];
         bool first = input->slice == next;
         if (!first &&
             (!i || input->slice != before->slice ||
@@ -254,7 +255,7 @@ static int read_settings(bal_recipe *self, const json_t *json, bal_error *err)
         rc = bad(err, "out_dtype");
     if (rc)
         return rc;
-    self->vocabulary = bal_json_copy(json_object_get(json, "tokenizer"));
+    self->vocabulary = json_incref(json_object_get(json, "tokenizer"));
     return 0;
 }
 
@@ -299,6 +300,62 @@ static int read_stream(bal_recipe *self, const json_t *json, bal_error *err)
     return bal_parse_u64(&self->stream, seed, NULL) ? bad(err, key) : 0;
 }
 
+/* After the inputs, which it names by number. */
+static int read_vocabulary(const bal_recipe *self, bal_error *err)
+{
+    BAL_LOCAL(bal_vocab_want) want = { 0 };
+
+    return self->vocabulary ? bal_vocab_want_parse(&want, self->vocabulary,
+                                                   bal_recipe_merged(self), err)
+                            : 0;
+}
+
+/* What is not known may mean that the result is another one. */
+static int check_members(const json_t *json, const char *const *known,
+                         size_t count, bal_error *err)
+{
+    const char *name;
+    json_t *value;
+
+    json_object_foreach((json_t *)json, name, value)
+    {
+        size_t i = 0;
+        while (i < count && strcmp(known[i], name) != 0)
+            i++;
+        if (i == count)
+            return bal_fail(err, BAL_EUNSUPPORTED,
+                            "a recipe with '%.64s': a newer version made it",
+                            name);
+    }
+    return 0;
+}
+
+static int check_known(const json_t *json, bal_error *err)
+{
+    static const char *const recipe[] = {
+        "arithmetic", "base",       "dtype",           "inputs", "method",
+        "out_dtype",  "parameters", "mergekit_stream", "seed",   "slices",
+        "space",      "strict",     "tokenizer",
+    };
+    static const char *const input[] = {
+        "tenant", "commit", "manifest", "weight",  "parameters",
+        "slice",  "layers", "onto",     "carrier",
+    };
+    static const char *const slice[] = { "base", "parameters" };
+    const json_t *inputs = json_object_get(json, "inputs");
+    const json_t *slices = json_object_get(json, "slices");
+    int rc =
+        check_members(json, recipe, sizeof(recipe) / sizeof(recipe[0]), err);
+
+    for (size_t i = 0; !rc && i < json_array_size(inputs); i++)
+        rc = check_members(json_array_get(inputs, i), input,
+                           sizeof(input) / sizeof(input[0]), err);
+    for (size_t i = 0; !rc && i < json_array_size(slices); i++)
+        rc = check_members(json_array_get(slices, i), slice,
+                           sizeof(slice) / sizeof(slice[0]), err);
+    return rc;
+}
+
 /* After the stream, which takes its place. */
 static int read_seed(bal_recipe *self, const json_t *json, bal_error *err)
 {
@@ -326,6 +383,8 @@ int bal_recipe_parse(bal_recipe **out, const json_t *json, bal_error *err)
                         "a view of method '%s': a newer version made it",
                         method);
     if (!rc)
+        rc = check_known(json, err);
+    if (!rc)
         rc = read_settings(self, json, err);
     if (!rc)
         rc = read_parameters(self, json, err);
@@ -335,6 +394,8 @@ int bal_recipe_parse(bal_recipe **out, const json_t *json, bal_error *err)
         rc = read_inputs(self, json, err);
     if (!rc)
         rc = read_base(self, json, err);
+    if (!rc)
+        rc = read_vocabulary(self, err);
     if (!rc)
         rc = read_stream(self, json, err);
     if (!rc)

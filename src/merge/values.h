@@ -12,7 +12,7 @@ typedef struct bal_param_value {
     double number;
 } bal_param_value;
 
-/* The parameter that weights an input; every input has one. */
+/* The parameter that weights an input, where the method has it. */
 #define BAL_WEIGHT "weight"
 
 /* EINVAL says what is wanted instead: "0 … 1", the choices. */

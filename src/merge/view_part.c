@@ -67,8 +67,15 @@ static int check_range(const part *self, bal_error *err)
     const bal_view_shift *shift = &self->want.shift;
     uint64_t there = self->stacks.count ? self->stacks.counts[0] : 0;
 
-    if (shift->count <= there && shift->first <= there - shift->count)
+    bool fits = shift->count <= there && shift->first <= there - shift->count;
+    if (fits && shift->count <= bal_model_count(self->of))
         return 0;
+    /* A name can tell of more layers than there are tensors. */
+    if (fits)
+        return bal_fail(err, BAL_EINVAL,
+                        "'%s' has %zu tensors, for %llu layers", name_of(self),
+                        bal_model_count(self->of),
+                        (unsigned long long)shift->count);
     return bal_fail(err, BAL_EINVAL,
                     "layers [%llu, %llu) of '%s', which has %llu",
                     (unsigned long long)shift->first,

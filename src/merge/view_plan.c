@@ -6,6 +6,9 @@
 #include "core/room.h"
 #include "merge/view.h"
 
+/* Entries of inputs that rows have room for, all together: 1 GiB. */
+#define SOURCES_MOST ((uint64_t)128 << 20)
+
 static size_t *no_sources(bal_view *self)
 {
     size_t *sources =
@@ -29,6 +32,10 @@ static size_t slice_of(const bal_view *self, size_t input)
 static int add_row(bal_view *self, size_t *out, const char *name, size_t input,
                    bal_error *err)
 {
+    if ((uint64_t)self->row_count * self->count > SOURCES_MOST)
+        return bal_fail(err, BAL_EUNSUPPORTED,
+                        "a view of %zu inputs that has more than %zu tensors",
+                        self->count, self->row_count);
     bal_view_row *rows = bal_room_for_one(self->rows, self->row_count,
                                           &self->row_room, sizeof(*rows));
     if (!rows)
@@ -80,6 +87,15 @@ static int pass_all(bal_view *self, bal_error *err)
 
 /* ---- names -------------------------------------------------------------- */
 
+/* Of whole models one gives its files, for these belong together: a tokenizer
+ * to a config, an index to shards. It is the base, or the first. */
+static bool gives_files(const bal_view *self, size_t input)
+{
+    size_t base = self->slices[0].base;
+
+    return !self->weights || input == (base == BAL_NONE ? 0 : base);
+}
+
 /* The row of an entry's name, made when no input had it yet. Names are borrowed
  * from the inputs, which the view holds. */
 static int collect_entry(bal_view *self, size_t input, size_t i, bal_error *err)
@@ -88,7 +104,8 @@ static int collect_entry(bal_view *self, size_t input, size_t i, bal_error *err)
     size_t row = self->row_count;
     bool there;
 
-    if (entry->part == BAL_PART_HEADER || entry->form == BAL_FORM_RESIDUAL)
+    if (entry->part == BAL_PART_HEADER || entry->form == BAL_FORM_RESIDUAL ||
+        (entry->part == BAL_PART_FILE && !gives_files(self, input)))
         return 0;
     bool tensor = entry->part == BAL_PART_TENSOR;
     int rc = tensor ? bal_stacks_add(&self->stacks, entry->name, err) : 0;

@@ -1,11 +1,9 @@
-/* How one tensor of a view comes about, by how each input stands to it:
- *
- *   any DIFFERENCE          a difference; unchanged counts as zeros, so does
- *                           absent or removed
- *   WHOLE, of floats        a merge of the whole values, without those that
- * have none; not beside an input where it is unchanged WHOLE, of other dtypes
- * passed on, all that have it must have the same SAME unchanged all REMOVED
- * removed
+/* How one tensor of a view comes about, by how each input stands to it. Where
+ * any has a DIFFERENCE it is one: what is unchanged counts as zeros, and so
+ * does what is absent or removed. Where any is WHOLE and of floats it is a
+ * merge of the whole values, without those that have none, and not beside an
+ * input that leaves it unchanged. WHOLE of other dtypes is passed on, and all
+ * that have it must have the same. All SAME is unchanged, all REMOVED removed.
  *
  * Residuals are not merged: what two deltas add up to is rounded anyway. */
 #include "core/arith.h"

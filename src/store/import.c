@@ -102,7 +102,7 @@ static int find_input(bal_input *out, const job *self, const char *spec,
 static int stands_for_none(const char *name, bal_error *err)
 {
     return bal_hint(
-        err, bal_fail(err, BAL_EINVAL, "model '%s' stands for no commit", name),
+        err, bal_fail(err, BAL_EINVAL, "'%s' stands for no commit", name),
         "--map '%s=SPEC'", name);
 }
 
@@ -330,9 +330,31 @@ static document *next(const job *self)
     return last;
 }
 
+/* Is every model something, before anything is recorded? */
+static int look_up_all(const job *self, bal_error *err)
+{
+    for (size_t i = 0; i < self->count; i++) {
+        const bal_mergekit *plan = &self->documents[i].plan;
+        for (size_t k = 0; k < plan->count; k++) {
+            const bal_mergekit_model *model = &plan->models[k];
+            bal_input input = { 0 };
+            if (named(self, model->name))
+                continue;
+            int rc = find_model(&input, self, model, err);
+            if (rc)
+                return bal_within(err, rc, "model '%s'", model->name);
+        }
+    }
+    return 0;
+}
+
 static int record_all(bal_commit **out, job *self, bal_error *err)
 {
     BAL_OWN(bal_commit) last = NULL;
+    int rc = look_up_all(self, err);
+
+    if (rc)
+        return rc;
 
     for (size_t i = 0; i < self->count; i++) {
         document *doc = next(self);
@@ -340,7 +362,7 @@ static int record_all(bal_commit **out, job *self, bal_error *err)
         if (!doc)
             return bal_fail(err, BAL_EINVAL,
                             "documents that name each other in a circle");
-        int rc = record(&made, self, doc, err);
+        rc = record(&made, self, doc, err);
         if (rc)
             return doc->plan.name && self->count > 1
                        ? bal_within(err, rc, "document '%s'", doc->plan.name)

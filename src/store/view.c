@@ -154,6 +154,19 @@ static int open_input(bal_model **out, opening *self, const bal_input *input,
     return rc;
 }
 
+/* The first input that is the same commit: a source of several slices is opened
+ * once. */
+static size_t first_of(const bal_recipe *recipe, size_t i)
+{
+    const bal_input *input = &recipe->inputs[i];
+    size_t k = 0;
+
+    while (k < i && (strcmp(recipe->inputs[k].tenant, input->tenant) != 0 ||
+                     !bal_id_equal(&recipe->inputs[k].commit, &input->commit)))
+        k++;
+    return k;
+}
+
 static int open_inputs(inputs *out, opening *self, const bal_recipe *recipe,
                        bal_error *err)
 {
@@ -161,7 +174,12 @@ static int open_inputs(inputs *out, opening *self, const bal_recipe *recipe,
     if (!out->models)
         return bal_fail_memory(err, "view");
     for (size_t i = 0; i < recipe->count; i++) {
-        int rc = open_input(&out->models[i], self, &recipe->inputs[i], err);
+        size_t k = first_of(recipe, i);
+        int rc = 0;
+        if (k < i)
+            out->models[i] = bal_model_ref(out->models[k]);
+        else
+            rc = open_input(&out->models[i], self, &recipe->inputs[i], err);
         if (rc)
             return rc;
         out->count++;

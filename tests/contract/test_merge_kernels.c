@@ -105,29 +105,32 @@ static void an_operation_is_rounded_as_if_it_were_rounded_after(void)
     }
 }
 
-static void rows_are_summed_in_order_from_0_on(void)
+static void check_rows(const bal_kernels *kernels, bal_dtype dtype,
+                       size_t count)
 {
     const double *rows[] = { a, b, a, b, b };
+    bal_columns which = { .count = count, .at = 5, .n = LESS - 5 };
 
+    memset(want, 0, sizeof(want));
+    for (size_t k = 0; k < count; k++) {
+        for (size_t j = 0; j < which.n; j++)
+            want[j] += rows[k][5 + j];
+        settle(want, dtype == BAL_F64 ? BAL_F64 : BAL_F32, which.n);
+    }
+    settle(want, dtype, which.n);
+    kernels->rows[dtype](got, rows, &which);
+    CHECK(same(got, want, which.n));
+}
+
+static void rows_are_summed_in_order_from_0_on(void)
+{
     fill_all();
     for (size_t i = 0; i < 4 * bal_kernels_count(); i++) {
         const bal_kernels *kernels = bal_kernels_at(i / 4);
-        bal_dtype dtype = dtypes[i % 4];
 
         check_row(kernels->isa);
-        for (size_t count = 1; count <= 5; count++) {
-            bal_columns which = { .count = count, .at = 5, .n = LESS - 5 };
-
-            memset(want, 0, sizeof(want));
-            for (size_t k = 0; k < count; k++) {
-                for (size_t j = 0; j < which.n; j++)
-                    want[j] += rows[k][5 + j];
-                settle(want, dtype == BAL_F64 ? BAL_F64 : BAL_F32, which.n);
-            }
-            settle(want, dtype, which.n);
-            kernels->rows[dtype](got, rows, &which);
-            CHECK(same(got, want, which.n));
-        }
+        for (size_t count = 1; count <= 5; count++)
+            check_rows(kernels, dtypes[i % 4], count);
     }
 }
 

@@ -12,6 +12,9 @@ import json
 import os
 import subprocess
 
+# No model is looked for anywhere but in the folder.
+os.environ["HF_HUB_OFFLINE"] = "1"
+
 import numpy as np
 import torch
 import yaml
@@ -32,8 +35,6 @@ ROUGH = {"slerp": (2**-17, 0), "nuslerp": (2**-17, 0), "karcher": (2**-11, 0),
          "multislerp": (2**-17, 0), "arcee_fusion": (2**-17, 0.2)}
 STEPS = {torch.float16: 2**-9, torch.bfloat16: 2**-6}
 SEEDED = {"dare_linear", "dare_ties", "della", "della_linear"}
-# Names of tensors that have a row a token.
-WORDY = {"embed_tokens", "lm_head", "wte", "embed_in", "embed_out"}
 
 
 class Stable:
@@ -115,8 +116,7 @@ class Mergekit:
         tasks = multimerge.make_tasks(configs, needs, self.options(seed),
                                       between, str(out), True)
         Executor(tasks, math_device="cpu", storage_device="cpu").execute()
-        names = [name for name in configs if name]
-        return out if None in configs else f"{between}/{names[-1]}"
+        return out if None in configs else f"{between}/{names_of(text)[-1]}"
 
     def __call__(self, text, seed=None):
         """The folder that it wrote, and None; or None and why not."""
@@ -126,7 +126,7 @@ class Mergekit:
         with contextlib.chdir(self.models), quiet():
             try:
                 documents = list(yaml.safe_load_all(text))
-                if len(documents) == 1:
+                if len(documents) < 2:
                     self.run_one(documents[0], out, seed)
                 else:
                     out = self.run_several(text, out, seed)
@@ -144,17 +144,19 @@ def quiet():
 
 
 class Ballast:
-    """A store with the models in it, each by a ref of its name."""
+    """A store with the models in it, each by a ref of its name; more: other
+    names, by their models'."""
 
-    def __init__(self, models, work):
-        self.work, self.count = work, 0
-        self.names = sorted(path.name for path in models.iterdir())
-        self.map = [word for name in self.names
-                    for word in ("--map", f"{name}={name}")]
+    def __init__(self, models, work, more=()):
+        self.work, self.count, self.ref = work, 0, None
+        names = {name: name for name in os.listdir(models)}
+        self.map = [word for name, model in [*names.items(), *dict(more).items()]
+                    for word in ("--map", f"{name}={model}")]
         self.program("init")
-        for name in self.names:
-            assert not self.program("commit", models / name, "-m", name,
-                                    "--ref", name).returncode
+        for name in names:
+            done = self.program("commit", models / name, "-m", name, "--ref",
+                                name)
+            assert not done.returncode, done.stderr
 
     def program(self, *words):
         environment = {key: value for key, value in os.environ.items()
@@ -164,28 +166,49 @@ class Ballast:
              "acme", *map(os.fspath, words)], env=environment, text=True,
             capture_output=True, check=False, timeout=120)
 
-    def __call__(self, text, seed=None):
-        """As of Mergekit; what is recorded has the ref "out-COUNT"."""
+    def bring(self, text, seed=None):
+        """Import: what the program said. The result has the ref self.ref."""
         self.count += 1
         path = self.work / f"ours-{self.count}.yml"
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8", newline="")
         more = [] if seed is None else ["--mergekit-stream", str(seed)]
-        ref = f"out-{self.count}"
-        done = self.program("import-mergekit", path, *self.map, "--ref", ref,
-                            *more)
+        names = names_of(text)
+        if None in names:
+            self.ref = f"out-{self.count}"
+            more += ["--ref", self.ref]
+        else:
+            self.ref = names[-1]
+        return self.program("import-mergekit", path, *self.map, *more)
+
+    def __call__(self, text, seed=None):
+        """As of Mergekit; a refusal is an exit status and what was said."""
+        done = self.bring(text, seed)
         if done.returncode:
-            recorded = not self.program("show", ref).returncode
-            return None, (f"exit {done.returncode}"
-                          f"{', recorded' if recorded else ''}: "
-                          f"{done.stderr.strip()}")
+            recorded = not self.program("show", self.ref).returncode
+            return None, (f"exit {done.returncode}: {done.stderr.strip()}"
+                          f"{' AND IT IS RECORDED' if recorded else ''}")
         out = self.work / f"ours-{self.count}"
-        done = self.program("checkout", ref, "-o", out)
+        done = self.program("checkout", self.ref, "-o", out)
         if done.returncode:
             return None, f"checkout exit {done.returncode}: {done.stderr}"
         return out, None
 
     def export(self):
-        return self.program("export-mergekit", f"out-{self.count}", *self.map)
+        done = self.program("export-mergekit", self.ref, *self.map)
+        assert not done.returncode, done.stderr
+        return done.stdout
+
+
+def names_of(text):
+    """Of the documents; a single one is named by nothing."""
+    try:
+        documents = list(yaml.safe_load_all(text))
+    except (yaml.YAMLError, RecursionError):
+        documents = []
+    if len(documents) < 2:
+        return [None]
+    return [document.get("name") if isinstance(document, dict) else None
+            for document in documents]
 
 
 # ---- comparing ---------------------------------------------------------------
@@ -208,12 +231,6 @@ def vocabulary_of(folder):
         told = json.load(file)
     return told["model"]["vocab"] | {token["content"]: token["id"]
                                      for token in told["added_tokens"]}
-
-
-def by_token(tensor, words):
-    """Rows in the order of the tokens; what is behind them stays there."""
-    order = [words[word] for word in sorted(words)]
-    return tensor[order + list(range(len(words), tensor.shape[0]))]
 
 
 def same_bits(ours, theirs):
@@ -255,24 +272,20 @@ def told_by(folder):
     return {key: told.get(key) for key in keys}
 
 
-def differences(ours, theirs, methods, same_labels):
+def differences(ours, theirs, methods, same_labels=False):
     """What is not as it should be, in lines; none if all is."""
     mine, its = load(ours), load(theirs)
     found = [f"{name} is only in {'ours' if name in mine else 'theirs'}"
              for name in sorted(set(mine) ^ set(its))]
     if told_by(ours) != told_by(theirs):
         found.append(f"config {told_by(ours)}, not {told_by(theirs)}")
-    words = vocabulary_of(ours), vocabulary_of(theirs)
-    if set(words[0]) != set(words[1]):
-        return [*found, f"words {sorted(set(words[0]) ^ set(words[1]))}"]
-    moved = words[0] != words[1]
+    if vocabulary_of(ours) != vocabulary_of(theirs):
+        found.append("another vocabulary")
     rough = [ROUGH[method] for method in methods if method in ROUGH]
-    skip = same_labels and SEEDED & set(methods)
+    drawn = same_labels and SEEDED & set(methods)
     for name in sorted(set(mine) & set(its)):
         a, b = mine[name], its[name]
-        if moved and a.shape == b.shape and WORDY & set(name.split(".")):
-            a, b = by_token(a, words[0]), by_token(b, words[1])
-        if skip and a.dtype == b.dtype and a.shape == b.shape:
+        if drawn and a.dtype == b.dtype and a.shape == b.shape:
             continue
         found.append(differs(name, a, b, rough))
     return [line for line in found if line]

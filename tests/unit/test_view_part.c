@@ -146,7 +146,7 @@ static const struct {
     int rc;
     const char *says;
 } lacking[] = {
-    { gap, 2, 0, 3, BAL_EINVAL, "'named' has no layer 1" },
+    { gap, 2, 0, 3, BAL_EINVAL, "'named' has 2 tensors, for 3 layers" },
     { gap, 2, 1, 1, BAL_EINVAL, "'named' has no layer 1" },
     { gap, 2, 0, 4, BAL_EINVAL, "layers [0, 4) of 'named', which has 3" },
     { gap, 2, 3, 1, BAL_EINVAL, "layers [3, 4) of 'named', which has 3" },
