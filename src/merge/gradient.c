@@ -31,7 +31,7 @@ static int add_value(bal_gradient_part *part, size_t *room,
         return bal_fail(err, BAL_EINVAL, "%s: more than %d values", param->name,
                         BAL_GRADIENT_MOST);
     if (len >= sizeof(copy))
-        return bal_fail(err, BAL_EINVAL, "%s: a value of %zu bytes",
+        return bal_fail(err, BAL_EINVAL, "%s: a value of %zu bytes is too long",
                         param->name, len);
     memcpy(copy, text, len);
     copy[len] = '\0';
