@@ -151,34 +151,6 @@ static int block_columns(bal_value out[7], bal_id *seal, int64_t tenant,
     return 0;
 }
 
-static int put_bases(bal_graph *self, int64_t tenant, const bal_block_row *row,
-                     bal_error *err)
-{
-    for (size_t i = 0; i < row->base_count; i++) {
-        const bal_value args[] = {
-            bal_int(tenant),
-            bal_id_value(&row->id),
-            bal_id_value(&row->bases[i]),
-        };
-        uint64_t changed = 0;
-        int rc = bal_db_run(self->db,
-                            "INSERT INTO bases (block, base) "
-                            "SELECT b.number, p.number FROM blocks b, blocks p "
-                            "WHERE b.tenant = $1 AND b.id = $2 "
-                            "AND p.tenant = $1 AND p.id = $3 "
-                            "ON CONFLICT (block, base) DO UPDATE SET "
-                            "base = excluded.base",
-                            args, 3, &changed, err);
-        if (rc)
-            return rc;
-        if (!changed)
-            return bal_fail(err, BAL_ECONFLICT,
-                            "block '%s' was removed meanwhile",
-                            bal_id_short(&row->bases[i]).text);
-    }
-    return 0;
-}
-
 static int put_block(bal_graph *self, int64_t tenant, const bal_block_row *row,
                      bal_error *err)
 {
@@ -198,7 +170,7 @@ static int put_block(bal_graph *self, int64_t tenant, const bal_block_row *row,
                     "codec = excluded.codec, check_hash = excluded.check_hash, "
                     "seal = excluded.seal",
                     args, 7, NULL, err);
-    return rc ? rc : put_bases(self, tenant, row, err);
+    return rc ? rc : bal_graph_bases_add(self, tenant, row, err);
 }
 
 int bal_graph_block_renew(bal_graph *self, int64_t tenant,
@@ -224,63 +196,7 @@ int bal_graph_block_renew(bal_graph *self, int64_t tenant,
                     "DELETE FROM bases WHERE block = (SELECT number "
                     "FROM blocks WHERE tenant = $1 AND id = $2)",
                     args, 2, NULL, err);
-    return rc ? rc : put_bases(self, tenant, row, err);
-}
-
-typedef struct base_job {
-    bal_graph_base_fn *fn;
-    void *ctx;
-} base_job;
-
-static int pass_base(void *ctx, const bal_value *columns, size_t count,
-                     bal_error *err)
-{
-    const base_job *job = ctx;
-    bal_id block;
-    bal_id base;
-
-    (void)count;
-    int rc = bal_column_id(&block, &columns[0], err);
-    if (!rc)
-        rc = bal_column_id(&base, &columns[1], err);
-    return rc ? rc : job->fn(job->ctx, &block, &base, err);
-}
-
-int bal_graph_bases(bal_graph *self, int64_t tenant, bal_graph_base_fn *fn,
-                    void *ctx, bal_error *err)
-{
-    const bal_value args[] = { bal_int(tenant) };
-    base_job job = { fn, ctx };
-
-    return bal_db_query(self->db,
-                        "SELECT b.id, p.id FROM bases x "
-                        "JOIN blocks b ON b.number = x.block "
-                        "JOIN blocks p ON p.number = x.base "
-                        "WHERE b.tenant = $1 ORDER BY b.id, p.id",
-                        args, 1, pass_base, &job, err);
-}
-
-static int see_any(void *ctx, const bal_value *columns, size_t count,
-                   bal_error *err)
-{
-    (void)columns;
-    (void)count;
-    (void)err;
-    *(bool *)ctx = true;
-    return BAL_ROW_STOP;
-}
-
-int bal_graph_bases_any(bal_graph *self, int64_t tenant, bool *any,
-                        bal_error *err)
-{
-    const bal_value args[] = { bal_int(tenant) };
-
-    *any = false;
-    return bal_db_query(self->db,
-                        "SELECT 1 FROM bases x "
-                        "JOIN blocks b ON b.number = x.block "
-                        "WHERE b.tenant = $1 LIMIT 1",
-                        args, 1, see_any, any, err);
+    return rc ? rc : bal_graph_bases_add(self, tenant, row, err);
 }
 
 /* ---- manifests --------------------------------------------------------- */
@@ -475,12 +391,6 @@ int bal_graph_committed(bal_graph *self, int64_t tenant, bal_graph_id_fn *fn,
                              "GROUP BY manifest) c ON c.manifest = m.number "
                              "ORDER BY c.first",
                              args, 1, fn, ctx, err);
-}
-
-int bal_graph_bases_add(bal_graph *self, int64_t tenant,
-                        const bal_block_row *row, bal_error *err)
-{
-    return put_bases(self, tenant, row, err);
 }
 
 int bal_graph_manifests(bal_graph *self, int64_t tenant, bal_graph_id_fn *fn,

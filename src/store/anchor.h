@@ -43,13 +43,31 @@ BAL_CHECK int bal_anchor_among(bal_anchor *out, const bal_tenant *tenant,
                                bal_model *model, const bal_id *manifests,
                                size_t count, bal_error *err);
 
-/* Where the base's elements are for bytes [offset, offset + len) of an entry:
- * appends bal_block_spans to `to`, and says in *kind what the bytes are, and
- * the base's. False: it has none for them, and `to` is as before. */
+/* Bytes of an entry. */
+typedef struct bal_anchor_run {
+    const bal_tensor *entry;
+    uint64_t offset, len;
+} bal_anchor_run;
+/* Where the base's elements are for a run: appends bal_block_spans to `to`, and
+ * says in *kind what the bytes are, and the base's. False: it has none for
+ * them, and `to` is as before. */
 BAL_CHECK int bal_anchor_spans(bool *found, bal_buf *to, bal_block_kind *kind,
-                               const bal_anchor *self, const bal_tensor *entry,
-                               uint64_t offset, uint64_t len, bal_error *err);
+                               const bal_anchor *self,
+                               const bal_anchor_run *run, bal_error *err);
 /* What the bytes of an entry are. */
 bal_block_kind bal_anchor_kind(const bal_tensor *entry);
+
+/* ---- for anchor_find.c -------------------------------------------------- */
+
+/* Read what self->manifest names. */
+BAL_CHECK int bal_anchor_open(bal_anchor *self, const bal_tenant *tenant,
+                              bal_error *err);
+/* The anchor's tensor of that name, NULL: none. */
+const bal_tensor *bal_anchor_entry(const bal_anchor *self,
+                                   const bal_tensor *entry);
+/* Can the entry's numbers be told by the anchor's? Values by values,
+ * differences by differences or by the values that they are to. */
+bool bal_anchor_told(bal_block_kind *kind, const bal_tensor *entry,
+                     const bal_tensor *base);
 
 #endif

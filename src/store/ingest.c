@@ -92,10 +92,10 @@ static int kind_of(bal_block_kind *kind, bal_buf *spans, const put_job *self,
         const bal_run *run = &self->pack->runs[block->first + r];
         const bal_tensor *entry = bal_model_at(self->model, run->entry);
         bal_block_kind its = bal_anchor_kind(entry);
-        int rc = found
-                     ? bal_anchor_spans(&found, spans, &its, self->how->anchor,
-                                        entry, run->offset, run->len, err)
-                     : 0;
+        const bal_anchor_run at = { entry, run->offset, run->len };
+        int rc = found ? bal_anchor_spans(&found, spans, &its,
+                                          self->how->anchor, &at, err)
+                       : 0;
         if (rc)
             return rc;
         if (!r)
