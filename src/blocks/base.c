@@ -126,11 +126,44 @@ int bal_base_gather(uint8_t *to, bal_blocks *blocks, const char *tenant,
         const bal_block_span *span = &self->spans[i];
         char hex[BAL_ID_HEX + 1];
         int rc = gather_span(to, blocks, tenant, span, self->depth, err);
-        if (rc) {
-            bal_id_hex(hex, &span->id);
+        bal_id_hex(hex, &span->id);
+        if (rc == BAL_ENOTFOUND)
+            return bal_fail(err, BAL_ECORRUPT, "its base %.12s is lost", hex);
+        if (rc)
             return bal_within(err, rc, "its base %.12s", hex);
-        }
         to += span->len;
     }
     return 0;
+}
+
+/* Of one that is there; of another, whoever looks for it tells. */
+static int check_depth(const bal_base *self, bal_blocks *blocks,
+                       const char *tenant, const bal_id *base, bal_error *err)
+{
+    unsigned its = 0;
+    char hex[BAL_ID_HEX + 1];
+
+    if (bal_block_depth(&its, blocks, tenant, base, NULL) || its < self->depth)
+        return 0;
+    bal_id_hex(hex, base);
+    return bal_fail(err, BAL_ECORRUPT,
+                    "its base %.12s is as deep as it is itself", hex);
+}
+
+int bal_blocks_bases(bal_blocks *self, const char *tenant, const bal_id *id,
+                     bal_buf *to, bal_error *err)
+{
+    BAL_LOCAL(bal_arena) arena = { 0 };
+    bal_base base;
+    int rc = bal_base_of(&base, &arena, self, tenant, id, err);
+
+    for (size_t i = 0; !rc && i < base.count; i++) {
+        const bal_id *one = &base.spans[i].id;
+        if (i && bal_id_equal(one, &base.spans[i - 1].id))
+            continue;
+        rc = bal_buf_append(to, one, sizeof(*one), err);
+        if (!rc)
+            rc = check_depth(&base, self, tenant, one, err);
+    }
+    return rc;
 }

@@ -114,6 +114,7 @@ static int conclude(struct bal_batch_list *list, batch_item *item, int rc,
 /* The base that a block is coded by: where it is, and its bytes. */
 typedef struct anchor {
     bal_base base;
+    unsigned deepest; /* that the block may be */
     uint8_t *bytes;
     bal_arena arena; /* of spans that are not the caller's */
 } anchor;
@@ -175,14 +176,14 @@ static int anchor_open(anchor *self, const bal_batch *batch, const bal_id *id,
     bool climbed = true;
     int rc = depth_of(self, batch, id, err);
 
-    for (unsigned i = 0;
-         !rc && climbed && self->base.depth > BAL_BASE_DEPTH_MAX; i++) {
+    for (unsigned i = 0; !rc && climbed && self->base.depth > self->deepest;
+         i++) {
         rc = climb(self, batch, &climbed, err);
         if (!rc && climbed)
             rc = depth_of(self, batch, id, err);
         climbed = climbed && i < BAL_BASE_DEPTH_MAX;
     }
-    if (rc || self->base.depth > BAL_BASE_DEPTH_MAX)
+    if (rc || self->base.depth > self->deepest)
         return rc;
     self->bytes = bal_pages((size_t)self->base.len + 1);
     if (!self->bytes)
@@ -200,7 +201,12 @@ static int anchor_find(anchor *self, const bal_batch *batch, const bal_id *id,
         batch->effort == BAL_EFFORT_NONE)
         return 0;
     self->base = (bal_base){ .spans = kind->base, .count = kind->base_count };
-    int rc = anchor_open(self, batch, id, NULL);
+    self->deepest = BAL_BASE_DEPTH_MAX;
+    int rc = kind->keeps_depth ? bal_block_depth(&self->deepest, batch->blocks,
+                                                 batch->tenant, id, NULL)
+                               : 0;
+    if (!rc)
+        rc = anchor_open(self, batch, id, NULL);
     if (rc == BAL_ENOMEM)
         return bal_fail_memory(err, "a block's base");
     if (!rc)

@@ -465,20 +465,6 @@ int bal_base_of(bal_base *out, bal_arena *arena, bal_blocks *blocks,
     return rc ? about(id, rc, err) : 0;
 }
 
-int bal_blocks_bases(bal_blocks *self, const char *tenant, const bal_id *id,
-                     bal_buf *to, bal_error *err)
-{
-    BAL_LOCAL(bal_arena) arena = { 0 };
-    bal_base base;
-    int rc = bal_base_of(&base, &arena, self, tenant, id, err);
-
-    for (size_t i = 0; !rc && i < base.count; i++) {
-        if (!i || !bal_id_equal(&base.spans[i].id, &base.spans[i - 1].id))
-            rc = bal_buf_append(to, &base.spans[i].id, sizeof(bal_id), err);
-    }
-    return rc;
-}
-
 int bal_blocks_verify(bal_blocks *self, const char *tenant, const bal_id *id,
                       unsigned flags, bal_block_info *info, bal_error *err)
 {

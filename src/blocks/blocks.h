@@ -42,6 +42,9 @@ typedef struct bal_block_kind {
     bool difference;
     const bal_block_span *base;
     size_t base_count; /* 0: none */
+    /* It is there, and is not to be deeper than it is: others are coded by it,
+     * and are read only while they are deeper. */
+    bool keeps_depth;
 } bal_block_kind;
 
 /* Writing: put stages, settle publishes, done discards what was not settled.
@@ -66,10 +69,9 @@ typedef struct bal_put {
 BAL_CHECK int bal_batch_begin(bal_batch *out, bal_blocks *blocks,
                               const char *tenant, bal_effort effort,
                               bal_error *err);
-/* id is the hash of data, taken by the caller. A base that is too deep, or has
- * more spans than there may be, is not used; one that cannot be read is an
- * error. Base and block are of one tenant, and what is put is not to be its own
- * base. */
+/* id is the hash of data, taken by the caller. A base that is too deep, has
+ * more spans than there may be, or cannot be read, is not used. Base and block
+ * are of one tenant, and what is put is not to be its own base. */
 BAL_CHECK int bal_batch_put(bal_batch *self, const bal_id *id, bal_bytes data,
                             const bal_block_kind *kind, bal_put *put,
                             bal_error *err);
@@ -110,7 +112,8 @@ BAL_CHECK int bal_blocks_verify(bal_blocks *self, const char *tenant,
                                 const bal_id *id, unsigned flags,
                                 bal_block_info *info, bal_error *err);
 /* The distinct blocks that a block is coded by, as it says itself, appended to
- * `to` as bal_ids. ENOTFOUND, ECORRUPT. */
+ * `to` as bal_ids. ENOTFOUND; ECORRUPT, also where one that is there is not
+ * less deep than the block, which cannot be read then. */
 BAL_CHECK int bal_blocks_bases(bal_blocks *self, const char *tenant,
                                const bal_id *id, bal_buf *to, bal_error *err);
 /* Their bytes, here and in the cache of decoded blocks; one that is absent is

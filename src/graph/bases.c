@@ -85,3 +85,16 @@ int bal_graph_bases_any(bal_graph *self, int64_t tenant, bool *any,
                         "WHERE b.tenant = $1 LIMIT 1",
                         args, 1, see_any, any, err);
 }
+
+int bal_graph_is_base(bal_graph *self, int64_t tenant, const bal_id *id,
+                      bool *is, bal_error *err)
+{
+    const bal_value args[] = { bal_int(tenant), bal_id_value(id) };
+
+    *is = false;
+    return bal_db_query(self->db,
+                        "SELECT 1 FROM bases x "
+                        "JOIN blocks p ON p.number = x.base "
+                        "WHERE p.tenant = $1 AND p.id = $2 LIMIT 1",
+                        args, 2, see_any, is, err);
+}

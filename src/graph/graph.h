@@ -90,6 +90,9 @@ BAL_CHECK int bal_graph_bases(bal_graph *self, int64_t tenant,
 /* *any: some block of the tenant is coded by another. */
 BAL_CHECK int bal_graph_bases_any(bal_graph *self, int64_t tenant, bool *any,
                                   bal_error *err);
+/* *is: some block of the tenant is coded by this one. */
+BAL_CHECK int bal_graph_is_base(bal_graph *self, int64_t tenant,
+                                const bal_id *id, bool *is, bal_error *err);
 
 /* What a view's recipe names. */
 typedef struct bal_input_row {

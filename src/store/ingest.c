@@ -125,6 +125,9 @@ static int put_block(const put_job *self, const bal_pack_block *block,
     bal_put put = { 0 };
     int rc = kind_of(&kind, &spans, self, block, err);
     kind.base_count = alone ? 0 : kind.base_count;
+    if (!rc && self->how->kept)
+        rc = bal_graph_is_base(self->tenant->store->graph, self->tenant->number,
+                               &slot->row.id, &kind.keeps_depth, err);
     if (!rc)
         rc = bal_batch_put(self->batch, &slot->row.id, bytes, &kind, &put, err);
     if (rc)
