@@ -357,6 +357,8 @@ typedef struct bal_draft {
     const bal_id *parent;   /* NULL: the ref's head; else ECONFLICT if that is
                                not the head */
     const bal_id *expect;   /* the head the ref must have, NULL: any */
+    const bal_id *anchor;   /* a commit that it is likely near to in bits, NULL:
+                               not known; what it is stored by is looked for */
     unsigned flags;
 } bal_draft;
 
@@ -368,6 +370,8 @@ typedef struct bal_commit_report {
     uint64_t new_blocks;
     uint64_t reused_blocks;
     uint64_t changed, unchanged, added, removed, reshaped; /* of a delta */
+    bool anchored; /* blocks could be stored by their distance from those of: */
+    bal_id anchor; /* this commit */
 } bal_commit_report;
 
 /* Durable when it returns. ECONFLICT: a parent or head was named and the ref
@@ -570,6 +574,96 @@ typedef int bal_diff_fn(void *ctx, const bal_diff_row *row);
  * of two deltas counts as zero there. EINVAL: a delta and something else. */
 BAL_API BAL_CHECK int bal_diff(bal_model *a, bal_model *b, bal_work *work,
                                bal_diff_fn *fn, void *ctx, bal_error *err);
+
+/* ---- .wdelta files ----------------------------------------------------- */
+
+/* A file of deltatensors that is open: of format version 1 (0.1, 0.2) or 2
+ * (0.3, and ours). docs/format.md says what is in one. */
+typedef struct bal_wdelta bal_wdelta;
+
+typedef struct bal_wdelta_info {
+    const char *path;
+    uint64_t size; /* of the file */
+    uint32_t version;
+    const char *strategy;    /* what it was saved with as a whole */
+    const char *parent_hash; /* 64 hex digits: SHA-256 of what it is based on */
+    size_t tensors;
+} bal_wdelta_info;
+
+typedef struct bal_wdelta_row {
+    const char *name;
+    const char *strategy; /* of this tensor */
+    const char *dtype;    /* the base's where it is told, else float32 */
+    uint32_t rank;
+    const uint64_t *shape;
+    uint64_t bytes; /* of its arrays */
+} bal_wdelta_row;
+
+/* Reads what tells of the arrays, not the arrays. ECORRUPT; EUNSUPPORTED: a
+ * newer version, or a strategy that is not known. */
+BAL_API BAL_CHECK int bal_wdelta_open(bal_wdelta **out, const char *path,
+                                      bal_error *err);
+BAL_API void bal_wdelta_info_get(bal_wdelta_info *out, const bal_wdelta *self);
+/* Tensor i, in the order of the file's header. */
+BAL_API void bal_wdelta_at(bal_wdelta_row *out, const bal_wdelta *self,
+                           size_t i);
+BAL_API void bal_wdelta_free(bal_wdelta *self);
+
+/* Reads the files, the oldest first, and the base through: each file's bytes
+ * are those that were written, the first was made against base, each other one
+ * against what base and the files before it give. ECORRUPT names the file. how
+ * (NULL, or room for count): what the parent's hash turned out to be over. */
+BAL_API BAL_CHECK int bal_wdelta_verify(bal_wdelta *const *files, size_t count,
+                                        bal_model *base, bal_work *work,
+                                        const char **how, bal_error *err);
+/* base + files, the oldest first, as a model of the base's dtypes, each value
+ * rounded once; checks nothing of the above. The files must outlive it. */
+BAL_API BAL_CHECK int bal_model_from_wdelta(bal_model **out, bal_model *base,
+                                            bal_wdelta *const *files,
+                                            size_t count, bal_error *err);
+
+typedef struct bal_wdelta_options {
+    const char *strategy;    /* int4 sparse quantized lossless; NULL: int4 */
+    double outlier_fraction; /* of int4; less than 0: 0.01 */
+    double sparsity;         /* of sparse, below 1; less than 0: 0.9 */
+    double max_error;        /* for every tensor |got - tuned| is at most this
+                                times |tuned - base|; less than 0: no limit */
+    bal_wdelta *const *parents; /* that it is to be the next link of */
+    size_t parent_count;
+    const char *const *avoid; /* paths that out may not lie in or be */
+    size_t avoid_count;
+} bal_wdelta_options;
+
+typedef struct bal_wdelta_saved {
+    uint64_t tensors;
+    uint64_t size; /* of the file */
+    uint32_t version;
+    char parent_hash[65];
+} bal_wdelta_saved;
+
+/* Writes tuned's difference to base (to base and the parents on it) as a file
+ * under its final name, complete or not at all. EINVAL: other tensors or shapes
+ * than base has, or a parameter; EUNSUPPORTED: a dtype that the strategy has no
+ * differences of, or a limit that it cannot keep. saved may be NULL. */
+BAL_API BAL_CHECK int bal_wdelta_save(const char *out, bal_model *tuned,
+                                      bal_model *base,
+                                      const bal_wdelta_options *options,
+                                      bal_wdelta_saved *saved, bal_work *work,
+                                      bal_error *err);
+
+typedef struct bal_wdelta_quality {
+    const char *name;
+    double error2; /* |got - tuned|^2, in double */
+    double delta2; /* |tuned - base|^2 */
+    double max_abs;
+    uint64_t wrong; /* elements whose difference is not finite */
+} bal_wdelta_quality;
+typedef int bal_wdelta_quality_fn(void *ctx, const bal_wdelta_quality *row);
+/* How near got comes to tuned, tensor by tensor, against how far base is. */
+BAL_API BAL_CHECK int bal_wdelta_compare(bal_model *got, bal_model *tuned,
+                                         bal_model *base, bal_work *work,
+                                         bal_wdelta_quality_fn *fn, void *ctx,
+                                         bal_error *err);
 
 /* ---- sharing ----------------------------------------------------------- */
 
@@ -793,12 +887,17 @@ BAL_API BAL_CHECK int bal_fsck(bal_store *store, bal_tenant *tenant,
 
 typedef struct bal_gc_report {
     uint64_t bytes_freed, blocks;
+    uint64_t recompressed;           /* blocks */
+    uint64_t bytes_before, bytes_after; /* of these, at rest */
 } bal_gc_report;
 enum bal_gc_flags {
-    BAL_GC_DRY_RUN = 1, /* only count */
+    BAL_GC_DRY_RUN = 1,    /* only count */
+    BAL_GC_RECOMPRESS = 2, /* and store what stays anew */
 };
 /* Removes blocks that no commit uses, alone in the store while it works
- * (EBUSY). tenant NULL: of every tenant. */
+ * (EBUSY). tenant NULL: of every tenant. RECOMPRESS: then every block by the
+ * store's present compression, each commit by the distance from the earlier one
+ * that is nearest; no id changes by it. */
 BAL_API BAL_CHECK int bal_gc(bal_store *store, bal_tenant *tenant,
                              unsigned flags, bal_gc_report *report,
                              bal_error *err);
@@ -809,6 +908,18 @@ typedef struct bal_stats {
     uint64_t unique_bytes;  /* of every block, decoded */
     uint64_t stored_bytes;  /* of every block, as stored */
 } bal_stats;
+/* Blocks by how they are coded. */
+typedef struct bal_codec_stats {
+    const char *codec;
+    uint64_t blocks;
+    uint64_t bytes;  /* decoded */
+    uint64_t stored; /* at rest */
+} bal_codec_stats;
+typedef int bal_codec_stats_fn(void *ctx, const bal_codec_stats *row);
+/* Each codec that there are blocks of. tenant NULL: the whole store. */
+BAL_API BAL_CHECK int bal_stats_codecs(bal_store *store, bal_tenant *tenant,
+                                       bal_codec_stats_fn *fn, void *ctx,
+                                       bal_error *err);
 /* tenant NULL: the whole store. */
 BAL_API BAL_CHECK int bal_stats_get(bal_stats *out, bal_store *store,
                                     bal_tenant *tenant, bal_error *err);

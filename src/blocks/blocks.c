@@ -11,13 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "blocks/base.h"
 #include "blocks/inside.h"
 #include "core/arith.h"
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/str.h"
 
-enum { SHORT = 12, MOST_EXTRA = 4096 };
+enum { SHORT = 12 };
 
 bal_backend *bal_blocks_backend(bal_blocks *self)
 {
@@ -195,7 +196,7 @@ static int load(block_reading *self, uint64_t most, bal_error *err)
 
     assert(self->bench);
     bal_buf *bytes = &self->bench->bytes;
-    bytes->ceiling = BAL_BLOCK_HEADER + MOST_EXTRA + (size_t)most;
+    bytes->ceiling = BAL_BLOCK_HEADER + BAL_BASE_MOST + (size_t)most;
     rc = bal_backend_get(self->blocks->backend, name, 0, 0, bytes, err);
     if (rc == BAL_EINVAL)
         return bal_fail(err, BAL_ECORRUPT, "size: more bytes than it can have");
@@ -217,31 +218,68 @@ static int wrong_hash(bal_error *err)
     return bal_fail(err, BAL_ECORRUPT, "hash: not the bytes of this name");
 }
 
-/* Decode into `to`, which has header.logical bytes, and compare. */
-static int decode(const block_reading *self, uint8_t *to, bal_error *err)
+/* What is not decoded is compared before it is copied. */
+static int decode_raw(const block_reading *self, uint8_t *to, bal_error *err)
 {
-    const bal_block_header *header = &self->header;
-    bool raw = header->codec == BAL_CODEC_RAW;
-    bal_grain grain = { .width = header->width };
     bal_id hash;
 
-    if (header->flags || header->extra)
-        return bal_fail(err, BAL_EUNSUPPORTED,
-                        "header: flags %02x of a newer version", header->flags);
-    /* What is not decoded is compared before it is copied. */
-    if (raw) {
-        bal_hash_of(&hash, self->payload.data, self->payload.len);
-        if (!bal_id_equal(&hash, self->id))
-            return wrong_hash(err);
-    }
+    bal_hash_of(&hash, self->payload.data, self->payload.len);
+    if (!bal_id_equal(&hash, self->id))
+        return wrong_hash(err);
+    if (self->payload.len != self->header.logical)
+        return bal_fail(err, BAL_ECORRUPT, "payload: of another length");
+    memcpy(to, self->payload.data, self->payload.len);
+    return 0;
+}
+
+static int decode_by(const block_reading *self, uint8_t *to, bal_bytes base,
+                     bal_error *err)
+{
+    const bal_block_header *header = &self->header;
+    const bal_grain grain = { .width = header->width, .base = base };
+    bal_id hash;
     int rc = bal_decode(self->bench->coder, header->codec, to,
                         (size_t)header->logical, self->payload, &grain, err);
     if (rc)
         return bal_within(err, rc, "payload");
-    if (raw)
-        return 0;
+
     bal_hash_of(&hash, to, (size_t)header->logical);
     return bal_id_equal(&hash, self->id) ? 0 : wrong_hash(err);
+}
+
+/* Of a block that has a base: that first. */
+static int decode_based(const block_reading *self, uint8_t *to, bal_error *err)
+{
+    BAL_LOCAL(bal_arena) arena = { 0 };
+    bal_base base = { 0 };
+    int rc =
+        bal_base_read(&base, &arena, self->extra, self->header.logical, err);
+    if (rc)
+        return rc;
+
+    uint8_t *bytes = bal_pages((size_t)base.len + 1);
+    if (!bytes)
+        return bal_fail_memory(err, "a block's base");
+    rc = bal_base_gather(bytes, self->blocks, self->tenant, &base, err);
+    if (!rc)
+        rc = decode_by(self, to, (bal_bytes){ bytes, (size_t)base.len }, err);
+    free(bytes);
+    return rc;
+}
+
+/* Decode into `to`, which has header.logical bytes, and compare. */
+static int decode(const block_reading *self, uint8_t *to, bal_error *err)
+{
+    const bal_block_header *header = &self->header;
+
+    if (header->flags == BAL_BLOCK_BASED)
+        return decode_based(self, to, err);
+    if (header->flags || header->extra)
+        return bal_fail(err, BAL_EUNSUPPORTED,
+                        "header: flags %02x of a newer version", header->flags);
+    return header->codec == BAL_CODEC_RAW
+               ? decode_raw(self, to, err)
+               : decode_by(self, to, (bal_bytes){ 0 }, err);
 }
 
 /* The whole block, whose size is known, into `to`. */
@@ -292,6 +330,15 @@ static int read_part(bal_blocks *self, const bal_cache_key *key, uint64_t size,
     return rc;
 }
 
+static int read_range(bal_blocks *self, const bal_block_ref *block,
+                      const bal_cache_key *key, uint64_t offset, void *to,
+                      size_t len, bal_error *err)
+{
+    if (len == block->size)
+        return read_whole(self, block->tenant, block->id, to, block->size, err);
+    return len ? read_part(self, key, block->size, offset, to, len, err) : 0;
+}
+
 int bal_blocks_read(bal_blocks *self, const bal_block_ref *block,
                     uint64_t offset, void *to, size_t len, bal_error *err)
 {
@@ -303,10 +350,7 @@ int bal_blocks_read(bal_blocks *self, const bal_block_ref *block,
     int rc = bal_block_key(&key, block->tenant, block->id, err);
     if (rc)
         return rc;
-    if (len == size)
-        rc = read_whole(self, block->tenant, block->id, to, size, err);
-    else if (len)
-        rc = read_part(self, &key, size, offset, to, len, err);
+    rc = read_range(self, block, &key, offset, to, len, err);
     return rc ? about(block->id, rc, err) : 0;
 }
 
@@ -408,6 +452,19 @@ static verify_fn *depth_of(unsigned flags)
     return verify_all;
 }
 
+int bal_base_of(bal_base *out, bal_arena *arena, bal_blocks *blocks,
+                const char *tenant, const bal_id *id, bal_error *err)
+{
+    BAL_LOCAL(block_reading) reading = { blocks, tenant, id };
+    int rc = load(&reading, BAL_BLOCK_LONGEST, err);
+
+    *out = (bal_base){ 0 };
+    if (!rc && reading.header.flags == BAL_BLOCK_BASED)
+        rc = bal_base_read(out, arena, reading.extra, reading.header.logical,
+                           err);
+    return rc ? about(id, rc, err) : 0;
+}
+
 int bal_blocks_verify(bal_blocks *self, const char *tenant, const bal_id *id,
                       unsigned flags, bal_block_info *info, bal_error *err)
 {
@@ -419,6 +476,8 @@ int bal_blocks_verify(bal_blocks *self, const char *tenant, const bal_id *id,
         .logical = reading.header.logical,
         .stored = reading.stored,
         .codec = reading.header.codec,
+        .width = reading.header.width,
+        .based = reading.header.flags == BAL_BLOCK_BASED,
     };
     memcpy(info->check.bytes, reading.header.check, sizeof(info->check.bytes));
     return 0;

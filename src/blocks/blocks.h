@@ -21,6 +21,32 @@ void bal_blocks_free(bal_blocks *self);
 BAL_OWNABLE(bal_blocks)
 bal_backend *bal_blocks_backend(bal_blocks *self);
 
+/* Bytes of another block of the tenant, which decodes to size bytes. */
+typedef struct bal_block_span {
+    bal_id id;
+    uint64_t size, offset, len;
+} bal_block_span;
+
+/* A block that is coded by its distance from others has these spans, which one
+ * behind the other are the base's elements; more are not taken. */
+#define BAL_BASE_SPANS_MAX 1024
+/* A block that needs no base has depth 0, one that does is deeper than each of
+ * its base's blocks, and none is deeper than this: so long is the longest chain
+ * that is decoded for one block. */
+#define BAL_BASE_DEPTH_MAX 6
+
+/* What a block's bytes are. base: where the same elements of the base are. */
+typedef struct bal_block_kind {
+    unsigned width; /* as in bal_grain, and so the next three */
+    bal_number kind, base_kind;
+    bool difference;
+    const bal_block_span *base;
+    size_t base_count; /* 0: none */
+    /* It is there, and is not to be deeper than it is: others are coded by it,
+     * and are read only while they are deeper. */
+    bool keeps_depth;
+} bal_block_kind;
+
 /* Writing: put stages, settle publishes, done discards what was not settled.
  * One batch may be put to by many threads. */
 typedef struct bal_batch {
@@ -34,14 +60,21 @@ typedef struct bal_put {
     uint64_t stored; /* bytes at rest, header included */
     unsigned codec;
     bal_id check; /* the header's, which covers every byte at rest */
+    /* The distinct blocks that it is coded by, the batch's; none: by none. They
+     * may be others than it was put with. */
+    const bal_id *bases;
+    size_t base_count;
 } bal_put;
 
 BAL_CHECK int bal_batch_begin(bal_batch *out, bal_blocks *blocks,
                               const char *tenant, bal_effort effort,
                               bal_error *err);
-/* id is the hash of data, taken by the caller. width as in bal_grain. */
+/* id is the hash of data, taken by the caller. A base that is too deep, has
+ * more spans than there may be, or cannot be read, is not used. Base and block
+ * are of one tenant, and what is put is not to be its own base. */
 BAL_CHECK int bal_batch_put(bal_batch *self, const bal_id *id, bal_bytes data,
-                            unsigned width, bal_put *put, bal_error *err);
+                            const bal_block_kind *kind, bal_put *put,
+                            bal_error *err);
 BAL_CHECK int bal_batch_settle(bal_batch *self, bal_work *work, bal_error *err);
 void bal_batch_done(bal_batch *self);
 
@@ -64,6 +97,8 @@ typedef struct bal_block_info {
     uint64_t stored;
     unsigned codec;
     bal_id check; /* the header's */
+    unsigned width;
+    bool based;
 } bal_block_info;
 /* Every byte at rest against the header's check, and decoded, against the name.
  * A payload that is not decoded may be another block's whole: that its bytes
@@ -76,6 +111,11 @@ enum bal_verify_flags {
 BAL_CHECK int bal_blocks_verify(bal_blocks *self, const char *tenant,
                                 const bal_id *id, unsigned flags,
                                 bal_block_info *info, bal_error *err);
+/* The distinct blocks that a block is coded by, as it says itself, appended to
+ * `to` as bal_ids. ENOTFOUND; ECORRUPT, also where one that is there is not
+ * less deep than the block, which cannot be read then. */
+BAL_CHECK int bal_blocks_bases(bal_blocks *self, const char *tenant,
+                               const bal_id *id, bal_buf *to, bal_error *err);
 /* Their bytes, here and in the cache of decoded blocks; one that is absent is
  * fine. *freed: bytes at rest that went, also when it fails half way. Durable
  * once returned. Directories that are empty then go too, so the caller holds
@@ -93,10 +133,11 @@ BAL_CHECK int bal_blocks_each(bal_blocks *self, const char *tenant,
 /* ---- the header, for the fuzz target ------------------------------------ */
 
 #define BAL_BLOCK_HEADER 64
+#define BAL_BLOCK_BASED  2 /* flags: extra says where the base is */
 typedef struct bal_block_header {
     uint8_t codec;
     uint8_t width;
-    uint8_t flags;  /* what extra holds; none is known yet */
+    uint8_t flags;  /* what extra holds */
     uint32_t extra; /* bytes between header and payload */
     uint64_t logical;
     uint64_t payload;

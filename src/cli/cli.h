@@ -139,6 +139,10 @@ bool bal_cli_holds(const char *dir, const bal_id *commit, bal_model *model);
 /* EINVAL unless text (NULL is fine) is a JSON object. */
 BAL_CHECK int bal_cli_metadata(const char *text, bal_error *err);
 /* {"schema", the commit object's members, "ref"}: left open. */
+/* "anchor": the commit that blocks are stored by their distance from, if there
+ * is one; and the same as a line of stderr, beside a text result. */
+void bal_cli_anchor(bal_json *json, const bal_commit_report *report);
+void bal_cli_tell_anchor(bal_cli *cli, const bal_commit_report *report);
 void bal_cli_commit_open(bal_json *json, bal_cli *cli, const bal_commit *commit,
                          const char *ref);
 /* Entries of part TENSOR that have bytes of their own, residuals left out. */

@@ -1,4 +1,6 @@
 /* ballast commit: a model as it is. */
+#include <string.h>
+
 #include "cli/commands.h"
 #include "core/error.h"
 
@@ -22,8 +24,8 @@ static const bal_opt opts[] = {
     { 0, "parent", BAL_OPT_STRING, offsetof(struct commit_opts, parent), "SPEC",
       "the commit that the ref must be at, else it is a conflict" },
     { 0, "base", BAL_OPT_STRING, offsetof(struct commit_opts, base), "SPEC|DIR",
-      "with --kind delta what is subtracted, else only recorded "
-      "as the base model's name" },
+      "with --kind delta what is subtracted, else recorded as the base "
+      "model's name, and a commit is what it is stored by the distance from" },
     { 0, "kind", BAL_OPT_ENUM, offsetof(struct commit_opts, kind),
       "adapter|delta|weights",
       "what the model must be; delta: commit its difference to --base" },
@@ -70,6 +72,7 @@ static void report_json(bal_cli *cli, const bal_commit *commit, const char *ref,
     bal_json_u64(&json, report->bytes);
     bal_json_key(&json, "stored_bytes");
     bal_json_u64(&json, report->stored_bytes);
+    bal_cli_anchor(&json, report);
     bal_json_key(&json, "new_blocks");
     bal_json_u64(&json, report->new_blocks);
     bal_json_key(&json, "reused_blocks");
@@ -105,7 +108,49 @@ static int commit(bal_cli *cli, bal_model *model, const bal_draft *draft,
         report_json(cli, made, draft->ref, &report);
     else
         report_text(cli, made, draft->ref, &report);
+    if (!cli->out.json)
+        bal_cli_tell_anchor(cli, &report);
     return 0;
+}
+
+/* A .wdelta that is being committed: it outlives the model. */
+typedef struct delta_file {
+    bal_wdelta *wdelta;
+} delta_file;
+
+static void delta_file_done(delta_file *self)
+{
+    bal_wdelta_free(self->wdelta);
+}
+
+static bool is_wdelta(const char *path)
+{
+    static const char ending[] = ".wdelta";
+    size_t len = strlen(path);
+
+    return len > sizeof(ending) - 1 &&
+           !strcmp(path + len - (sizeof(ending) - 1), ending);
+}
+
+/* What is at the path; a .wdelta as the model that it makes of the base. */
+static int open_named(bal_named *named, bal_cli *cli, delta_file *file,
+                      const bal_named *base, bal_error *err)
+{
+    if (!is_wdelta(named->text))
+        return bal_model_from_path(&named->model, named->text, err);
+    if (!base->model)
+        return bal_hint(
+            err, bal_fail(err, BAL_EINVAL, "'%s' needs its base", named->text),
+            "--base SPEC|DIR");
+    int rc = bal_cli_work(cli, err);
+    if (!rc)
+        rc = bal_wdelta_open(&file->wdelta, named->text, err);
+    if (!rc)
+        rc = bal_wdelta_verify(&file->wdelta, 1, base->model, cli->work, NULL,
+                               err);
+    return rc ? rc
+              : bal_model_from_wdelta(&named->model, base->model, &file->wdelta,
+                                      1, err);
 }
 
 static int run(bal_cli *cli, const void *values, bal_error *err)
@@ -113,6 +158,7 @@ static int run(bal_cli *cli, const void *values, bal_error *err)
     const struct commit_opts *given = values;
     BAL_LOCAL(bal_named) named = { 0 };
     BAL_LOCAL(bal_named) base = { 0 };
+    BAL_LOCAL(delta_file) file = { 0 };
     BAL_OWN(bal_model) model = NULL;
     bal_id parent;
     bal_draft draft = {
@@ -127,15 +173,15 @@ static int run(bal_cli *cli, const void *values, bal_error *err)
     int rc = bal_cli_metadata(given->metadata, err);
     if (rc)
         return rc;
-    named.text = cli->args[0];
-    rc = bal_model_from_path(&named.model, named.text, err);
-    if (rc)
-        return rc;
     if (given->base) {
         rc = bal_cli_model(&base, cli, given->base, err);
         if (rc)
             return rc;
     }
+    named.text = cli->args[0];
+    rc = open_named(&named, cli, &file, &base, err);
+    if (rc)
+        return rc;
     rc = choose(&model, cli, &named, &base, given, err);
     if (rc)
         return rc;
@@ -152,6 +198,7 @@ static int run(bal_cli *cli, const void *values, bal_error *err)
             return rc;
         draft.parent = &parent;
     }
+    draft.anchor = base.is_commit ? &base.commit : NULL;
     return commit(cli, model, &draft, err);
 }
 
@@ -163,7 +210,8 @@ const bal_command bal_cmd_commit = {
              "safetensors file, with its side files (config, tokenizer, "
              "template, model card): they come back at checkout. A fine-tune "
              "of a base that you keep is better recorded with 'ballast "
-             "delta'.\n\n"
+             "delta'. A .wdelta file is taken as the model that it makes of "
+             "--base.\n\n"
              "If content, message and parent are those of the ref's head, "
              "no commit is made and it says so.",
     .examples =

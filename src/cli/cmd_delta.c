@@ -71,6 +71,7 @@ static void report_json(bal_cli *cli, const bal_commit *commit, const char *ref,
         bal_json_key(&json, numbers[i].key);
         bal_json_u64(&json, numbers[i].value);
     }
+    bal_cli_anchor(&json, report);
     bal_doc_close(&json, &cli->out);
 }
 
@@ -82,7 +83,7 @@ static int run(bal_cli *cli, const void *values, bal_error *err)
     BAL_OWN(bal_model) model = NULL;
     BAL_OWN(bal_commit) commit = NULL;
     bal_commit_report report = { 0 };
-    const bal_draft draft = {
+    bal_draft draft = {
         .ref = given->ref ? given->ref : "main",
         .message = given->message,
         .author = given->author,
@@ -102,6 +103,7 @@ static int run(bal_cli *cli, const void *values, bal_error *err)
     rc = bal_cli_tenant(cli, BAL_OPEN_CREATE, err);
     if (rc)
         return rc;
+    draft.anchor = base.is_commit ? &base.commit : NULL;
     rc = bal_model_minus(&model, tuned.model, base.model, cli->work, err);
     if (rc)
         return rc;
@@ -112,6 +114,8 @@ static int run(bal_cli *cli, const void *values, bal_error *err)
         report_json(cli, commit, draft.ref, &report);
     else
         report_text(cli, commit, draft.ref, &report);
+    if (!cli->out.json)
+        bal_cli_tell_anchor(cli, &report);
     return 0;
 }
 

@@ -22,6 +22,7 @@ const bal_command *const bal_commands[] = {
     &bal_cmd_ls,
     &bal_cmd_cat,
     &bal_cmd_diff,
+    &bal_cmd_wdelta,
     &bal_cmd_grant,
     &bal_cmd_revoke,
     &bal_cmd_grants,

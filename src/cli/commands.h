@@ -33,6 +33,7 @@ extern const bal_command bal_cmd_show;
 extern const bal_command bal_cmd_ls;
 extern const bal_command bal_cmd_cat;
 extern const bal_command bal_cmd_diff;
+extern const bal_command bal_cmd_wdelta;
 extern const bal_command bal_cmd_forget;
 extern const bal_command bal_cmd_verify;
 extern const bal_command bal_cmd_proofs;

@@ -5,6 +5,29 @@
 #include "core/clock.h"
 #include "core/str.h"
 
+void bal_cli_anchor(bal_json *json, const bal_commit_report *report)
+{
+    if (!report->anchored)
+        return;
+    bal_json_key(json, "anchor");
+    bal_json_id(json, &report->anchor);
+}
+
+void bal_cli_tell_anchor(bal_cli *cli, const bal_commit_report *report)
+{
+    char hex[BAL_ID_HEX + 1];
+    char line[64];
+
+    if (!report->anchored || cli->globals.quiet)
+        return;
+    bal_id_hex(hex, &report->anchor);
+    int len = snprintf(line, sizeof(line),
+                       "stored by its distance from %.12s\n", hex);
+    ssize_t n = write(STDERR_FILENO, line, (size_t)len);
+
+    (void)n; /* said for information only */
+}
+
 void bal_cli_commit_open(bal_json *json, bal_cli *cli, const bal_commit *commit,
                          const char *ref)
 {

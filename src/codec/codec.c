@@ -1,13 +1,12 @@
-/* The codecs, by the number that is on disk, and the choice between them. A new
- * one is a file that ends with its row, a number in codec.h, and a line here;
- * by_width says what it is tried for.
- *
- * The choice looks at what the bytes are and at a sample of them; trying every
- * codec would cost more than it gains. */
+/* The codecs, by the number that is on disk. A new one is a file that ends with
+ * its row, a number in codec.h, and a line here; choose.c says what it is tried
+ * for. */
 #include "codec/codec.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "codec/choose.h"
 #include "codec/coder.h"
 #include "codec/huffman_work.h"
 #include "core/error.h"
@@ -16,17 +15,14 @@ static const bal_codec *const codecs[] = {
     [BAL_CODEC_RAW] = &bal_codec_raw,
     [BAL_CODEC_ZSTD] = &bal_codec_zstd,
     [BAL_CODEC_SPLIT] = &bal_codec_split,
+    [BAL_CODEC_TURNED] = &bal_codec_turned,
+    [BAL_CODEC_ANCHORED] = &bal_codec_anchored,
+    [BAL_CODEC_TRIMMED] = &bal_codec_trimmed,
+    [BAL_CODEC_SPARSE] = &bal_codec_sparse,
 };
 
 _Static_assert(sizeof(codecs) / sizeof(codecs[0]) == BAL_CODECS,
                "every codec number needs its row");
-
-/* What is tried, by the width of an element: numbers of more than a byte have
- * planes worth telling apart. */
-static const uint8_t by_width[] = {
-    [0] = BAL_CODEC_ZSTD,  [1] = BAL_CODEC_ZSTD,  [2] = BAL_CODEC_SPLIT,
-    [4] = BAL_CODEC_SPLIT, [8] = BAL_CODEC_SPLIT,
-};
 
 int bal_coder_new(bal_coder **out, bal_error *err)
 {
@@ -38,6 +34,7 @@ int bal_coder_new(bal_coder **out, bal_error *err)
     self->unpacker = ZSTD_createDCtx();
     if (!self->packer || !self->unpacker)
         return bal_fail_memory(err, "a coder");
+    self->loops = bal_loops_use();
     *out = BAL_TAKE(self);
     return 0;
 }
@@ -48,21 +45,23 @@ void bal_coder_free(bal_coder *self)
         return;
     ZSTD_freeCCtx(self->packer);
     ZSTD_freeDCtx(self->unpacker);
-    free(self->scratch);
+    for (size_t i = 0; i < BAL_ROOMS; i++)
+        free(self->rooms[i].data);
     free(self->huffman);
+    free(self->rans);
     free(self);
 }
 
-uint8_t *bal_coder_scratch(bal_coder *self, size_t len)
+uint8_t *bal_coder_room(bal_coder *self, bal_room room, size_t len)
 {
-    if (len <= self->room)
-        return self->scratch;
-    free(self->scratch);
-    self->room = 0;
-    self->scratch = bal_pages(len);
-    if (self->scratch)
-        self->room = len;
-    return self->scratch;
+    if (len <= self->rooms[room].len && self->rooms[room].data)
+        return self->rooms[room].data;
+    free(self->rooms[room].data);
+    self->rooms[room].len = 0;
+    self->rooms[room].data = bal_pages(len ? len : 1);
+    if (self->rooms[room].data)
+        self->rooms[room].len = len;
+    return self->rooms[room].data;
 }
 
 bal_huffman *bal_coder_huffman(bal_coder *self)
@@ -72,25 +71,30 @@ bal_huffman *bal_coder_huffman(bal_coder *self)
     return self->huffman;
 }
 
+bal_rans *bal_coder_rans(bal_coder *self)
+{
+    if (self->rans)
+        return self->rans;
+    self->rans = bal_pages(sizeof(*self->rans));
+    if (!self->rans)
+        return NULL;
+    memset(self->rans, 0, sizeof(*self->rans));
+    bal_rans_prepare(self->rans);
+    return self->rans;
+}
+
 const bal_codec *bal_codec_find(unsigned id)
 {
     return id < BAL_CODECS ? codecs[id] : NULL;
 }
 
-int bal_encode(bal_coder *coder, bal_codec_id *used, bal_buf *to,
-               bal_bytes from, const bal_grain *grain, bal_effort effort,
-               bal_error *err)
+bool bal_codec_based(unsigned id, bal_bytes payload)
 {
-    bal_codec_id id = BAL_CODEC_RAW;
-    bool gains = false;
+    const bal_codec *codec = bal_codec_find(id);
 
-    if (effort != BAL_EFFORT_NONE && grain->width < sizeof(by_width))
-        id = (bal_codec_id)by_width[grain->width];
-    int rc = codecs[id]->encode(coder, to, from, grain, effort, &gains, err);
-    if (rc)
-        return rc;
-    *used = gains ? id : BAL_CODEC_RAW;
-    return 0;
+    if (codec == &bal_codec_sparse)
+        return bal_sparse_based(payload);
+    return codec && codec->needs_base;
 }
 
 int bal_decode(bal_coder *coder, unsigned id, void *to, size_t len,
@@ -101,8 +105,7 @@ int bal_decode(bal_coder *coder, unsigned id, void *to, size_t len,
     if (!codec)
         return bal_fail(err, BAL_EUNSUPPORTED, "codec %u is of a newer version",
                         id);
-    if (codec->needs_base && grain->base.len != len)
-        return bal_fail(err, BAL_EINVAL, "codec %s needs %zu bytes of base",
-                        codec->name, len);
+    if (codec->needs_base && !grain->base.data)
+        return bal_fail(err, BAL_EINVAL, "codec %s needs a base", codec->name);
     return codec->decode(coder, to, len, payload, grain, err);
 }

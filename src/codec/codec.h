@@ -10,15 +10,37 @@
 typedef enum bal_codec_id {
     BAL_CODEC_RAW = 0,
     BAL_CODEC_ZSTD = 1,
-    BAL_CODEC_SPLIT = 2, /* byte planes, each raw, all-equal or zstd */
+    BAL_CODEC_SPLIT = 2,    /* byte planes, each raw, all-equal or zstd */
+    BAL_CODEC_TURNED = 3,   /* the same, of elements turned by some bits */
+    BAL_CODEC_ANCHORED = 4, /* numbers by their distance from a base */
+    BAL_CODEC_TRIMMED = 5,  /* F32 of few significant bits */
+    BAL_CODEC_SPARSE = 6,   /* a base, or one value, and what is not */
     BAL_CODECS,
 } bal_codec_id;
 
-/* What the bytes are: the encoder's hint, kept in the block header for the
- * decoder. */
+/* What an element is; numbers are on disk. */
+typedef enum bal_number {
+    BAL_NUMBER_BYTES = 0, /* nothing known */
+    BAL_NUMBER_INT = 1,
+    BAL_NUMBER_BF16 = 2,
+    BAL_NUMBER_F16 = 3,
+    BAL_NUMBER_F32 = 4,
+    BAL_NUMBER_F64 = 5,
+    BAL_NUMBER_E4M3 = 6,
+    BAL_NUMBER_E5M2 = 7,
+    BAL_NUMBERS,
+} bal_number;
+
+/* What the bytes are: the encoder's hint. The decoder needs width, as the
+ * block header has it, and the base; all else it takes from the payload. */
 typedef struct bal_grain {
-    uint8_t width;  /* bytes an element: 1 2 4 8; 0: not numbers */
-    bal_bytes base; /* of needs_base codecs: the same range of the base */
+    uint8_t width; /* bytes an element: 1 2 4 8; 0: not numbers */
+    /* Elements are values (F64 where base_kind is, else F32) of a tuned element
+     * minus that of the base, both of base_kind, rounded once. */
+    bool difference;
+    bal_number kind;
+    bal_number base_kind; /* of base; without `difference` it must be kind */
+    bal_bytes base;       /* as many elements as there are; empty: none */
 } bal_grain;
 
 typedef enum bal_effort {
@@ -46,6 +68,9 @@ typedef struct bal_codec {
     int (*decode)(bal_coder *coder, void *to, size_t len, bal_bytes payload,
                   const bal_grain *grain, bal_error *err);
 } bal_codec;
+
+/* Does it take the base to decode this payload, which its encoder made? */
+bool bal_codec_based(unsigned id, bal_bytes payload);
 
 /* NULL: no such codec. */
 const bal_codec *bal_codec_find(unsigned id);

@@ -6,21 +6,38 @@
 
 #include "codec/codec.h"
 #include "codec/huffman.h"
+#include "codec/rans.h"
+
+/* Memory of the coder's own, kept from call to call: what is in use at once has
+ * rooms of its own. */
+typedef enum bal_room {
+    BAL_ROOM_PLANES,
+    BAL_ROOM_TURNED,
+    BAL_ROOM_TUNED, /* elements that differences are of */
+    BAL_ROOM_GAPS,
+    BAL_ROOM_FEW, /* the elements that changed */
+    BAL_ROOM_FEW_BASE,
+    BAL_ROOMS,
+} bal_room;
 
 struct bal_coder {
     ZSTD_CCtx *packer;
     ZSTD_DCtx *unpacker;
-    uint8_t *scratch;
-    size_t room;
+    const bal_loops *loops;
+    struct {
+        uint8_t *data;
+        size_t len;
+    } rooms[BAL_ROOMS];
     bal_huffman *huffman; /* made when first asked for */
+    bal_rans *rans;       /* so is this */
 };
 
-/* At least len bytes of the coder's own, kept from call to call. NULL: no
- * memory. */
-uint8_t *bal_coder_scratch(bal_coder *self, size_t len);
+/* At least len bytes. NULL: no memory. */
+uint8_t *bal_coder_room(bal_coder *self, bal_room room, size_t len);
 
 /* NULL: no memory. */
 bal_huffman *bal_coder_huffman(bal_coder *self);
+bal_rans *bal_coder_rans(bal_coder *self);
 
 /* How zstd is set. 0 leaves what the level says. */
 typedef struct bal_tuning {
@@ -76,5 +93,9 @@ BAL_CHECK int bal_plane_append(bal_coder *coder, bal_buf *to, bal_bytes from,
 extern const bal_codec bal_codec_raw;
 extern const bal_codec bal_codec_zstd;
 extern const bal_codec bal_codec_split;
+extern const bal_codec bal_codec_turned;
+extern const bal_codec bal_codec_anchored;
+extern const bal_codec bal_codec_trimmed;
+extern const bal_codec bal_codec_sparse;
 
 #endif

@@ -147,7 +147,8 @@ static int put_planes(bal_coder *coder, bal_buf *to, size_t start,
                       const bal_effort_row *row, bal_error *err)
 {
     part planes[BAL_PLANES_MAX] = { 0 };
-    uint8_t *scratch = bal_coder_scratch(coder, shape->count * shape->width);
+    uint8_t *scratch =
+        bal_coder_room(coder, BAL_ROOM_PLANES, shape->count * shape->width);
     int rc = 0;
 
     if (!scratch)
@@ -305,7 +306,8 @@ static int get_planes(bal_coder *coder, bal_plane *planes, const entry *entries,
 
     for (size_t p = 0; p < shape->width; p++)
         coded += has_room(entries[p].mode);
-    uint8_t *room = bal_coder_scratch(coder, coded * shape->count + 1);
+    uint8_t *room =
+        bal_coder_room(coder, BAL_ROOM_PLANES, coded * shape->count + 1);
     if (!room)
         return bal_fail_memory(err, "byte planes");
     for (size_t p = 0; p < shape->width; p++) {

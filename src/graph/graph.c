@@ -372,3 +372,38 @@ int bal_graph_stats(bal_graph *self, int64_t tenant, bal_stats *out,
     *out = found;
     return 0;
 }
+
+typedef struct codec_job {
+    bal_graph_codec_fn *fn;
+    void *ctx;
+} codec_job;
+
+static int pass_codec(void *ctx, const bal_value *columns, size_t count,
+                      bal_error *err)
+{
+    const codec_job *job = ctx;
+    uint64_t numbers[4];
+
+    for (size_t i = 0; i < count && i < 4; i++) {
+        int rc = bal_column_count(&numbers[i], &columns[i], err);
+        if (rc)
+            return rc;
+    }
+    return job->fn(job->ctx, (unsigned)numbers[0], numbers[1], numbers[2],
+                   numbers[3], err);
+}
+
+int bal_graph_codecs(bal_graph *self, int64_t tenant, bal_graph_codec_fn *fn,
+                     void *ctx, bal_error *err)
+{
+    const bal_value args[] = { bal_int(tenant) };
+    codec_job job = { fn, ctx };
+
+    return bal_db_query(self->db,
+                        "SELECT codec, COUNT(*),\n"
+                        "  CAST(COALESCE(SUM(size), 0) AS BIGINT),\n"
+                        "  CAST(COALESCE(SUM(stored), 0) AS BIGINT)\n"
+                        "FROM blocks WHERE $1 = 0 OR tenant = $1\n"
+                        "GROUP BY codec ORDER BY codec",
+                        args, 1, pass_codec, &job, err);
+}

@@ -9,7 +9,7 @@
 
 typedef struct bal_graph bal_graph;
 
-#define BAL_SCHEMA_VERSION 2
+#define BAL_SCHEMA_VERSION 3
 
 /* Takes the database, on failure too, and brings its schema to this version,
  * under a lock. A newer one is EUNSUPPORTED. ENOTFOUND if it is empty and flags
@@ -56,6 +56,9 @@ typedef struct bal_block_row {
     unsigned codec;
     bal_id check;   /* its header's, which covers every byte at rest */
     bool has_check; /* false: the row is older than that */
+    /* Distinct blocks that it is coded by: put, and not filled when read. */
+    const bal_id *bases;
+    size_t base_count;
 } bal_block_row;
 
 /* *there tells; row (may be NULL) is filled then. */
@@ -67,15 +70,29 @@ typedef int bal_graph_block_fn(void *ctx, const bal_block_row *row,
 BAL_CHECK int bal_graph_blocks(bal_graph *self, int64_t tenant,
                                bal_graph_block_fn *fn, void *ctx,
                                bal_error *err);
-/* Each block row that no manifest uses. */
+/* Each block row that no manifest uses, and no block is coded by. */
 BAL_CHECK int bal_graph_unused(bal_graph *self, int64_t tenant,
                                bal_graph_block_fn *fn, void *ctx,
                                bal_error *err);
 BAL_CHECK int bal_graph_block_forget(bal_graph *self, int64_t tenant,
                                      const bal_id *id, bal_error *err);
-/* Rows of blocks that were written again: sizes, codec and check follow. */
+/* Rows of blocks that were written again: sizes, codec, check and bases follow.
+ * ECONFLICT: a base has no row. */
 BAL_CHECK int bal_graph_block_renew(bal_graph *self, int64_t tenant,
                                     const bal_block_row *row, bal_error *err);
+
+/* Each block with each block that it is coded by, by the block's id. */
+typedef int bal_graph_base_fn(void *ctx, const bal_id *block,
+                              const bal_id *base, bal_error *err);
+BAL_CHECK int bal_graph_bases(bal_graph *self, int64_t tenant,
+                              bal_graph_base_fn *fn, void *ctx, bal_error *err);
+
+/* *any: some block of the tenant is coded by another. */
+BAL_CHECK int bal_graph_bases_any(bal_graph *self, int64_t tenant, bool *any,
+                                  bal_error *err);
+/* *is: some block of the tenant is coded by this one. */
+BAL_CHECK int bal_graph_is_base(bal_graph *self, int64_t tenant,
+                                const bal_id *id, bool *is, bal_error *err);
 
 /* What a view's recipe names. */
 typedef struct bal_input_row {
@@ -111,6 +128,25 @@ typedef int bal_graph_id_fn(void *ctx, const bal_id *id, bal_error *err);
 BAL_CHECK int bal_graph_manifests(bal_graph *self, int64_t tenant,
                                   bal_graph_id_fn *fn, void *ctx,
                                   bal_error *err);
+/* Manifests of a kind that commits have, the latest commit first, `most` at
+ * most: those whose entries have `least` to `largest` bytes. */
+typedef struct bal_recent {
+    const char *kind;
+    uint64_t least, largest;
+    uint64_t most;
+} bal_recent;
+typedef int bal_graph_recent_fn(void *ctx, const bal_id *manifest,
+                                const bal_id *commit, bal_error *err);
+BAL_CHECK int bal_graph_recent(bal_graph *self, int64_t tenant,
+                               const bal_recent *which, bal_graph_recent_fn *fn,
+                               void *ctx, bal_error *err);
+/* Manifests that commits have, in the order of the first that has each. */
+BAL_CHECK int bal_graph_committed(bal_graph *self, int64_t tenant,
+                                  bal_graph_id_fn *fn, void *ctx,
+                                  bal_error *err);
+/* Note more blocks that a block is coded by, beside those that are noted. */
+BAL_CHECK int bal_graph_bases_add(bal_graph *self, int64_t tenant,
+                                  const bal_block_row *row, bal_error *err);
 /* The blocks that a manifest's rows name, by id. */
 BAL_CHECK int bal_graph_uses(bal_graph *self, int64_t tenant,
                              const bal_id *manifest, bal_graph_id_fn *fn,
@@ -207,6 +243,12 @@ BAL_CHECK int bal_graph_intended(bal_graph *self, const char *except,
 /* ---- counting ---------------------------------------------------------- */
 
 /* tenant 0: all. */
+/* Blocks by codec: how many, bytes decoded and at rest. tenant 0: of all. */
+typedef int bal_graph_codec_fn(void *ctx, unsigned codec, uint64_t blocks,
+                               uint64_t bytes, uint64_t stored, bal_error *err);
+BAL_CHECK int bal_graph_codecs(bal_graph *self, int64_t tenant,
+                               bal_graph_codec_fn *fn, void *ctx,
+                               bal_error *err);
 BAL_CHECK int bal_graph_stats(bal_graph *self, int64_t tenant, bal_stats *out,
                               bal_error *err);
 /* What the database itself finds wrong with itself; rows that point nowhere:

@@ -1,4 +1,5 @@
 /* Blocks and manifests: which blocks a tenant has and what uses them. */
+#include "core/arith.h"
 #include "core/error.h"
 #include "graph/inputs.h"
 #include "graph/inside.h"
@@ -113,7 +114,9 @@ int bal_graph_unused(bal_graph *self, int64_t tenant, bal_graph_block_fn *fn,
                                 "SELECT " BAL_BLOCK_COLUMNS "FROM blocks b "
                                 "WHERE b.tenant = $1 AND NOT EXISTS "
                                 "(SELECT 1 FROM uses u "
-                                "WHERE u.block = b.number) ORDER BY b.id",
+                                "WHERE u.block = b.number) AND NOT EXISTS "
+                                "(SELECT 1 FROM bases x "
+                                "WHERE x.base = b.number) ORDER BY b.id",
                                 args, 1, fn, ctx, err);
 }
 
@@ -157,11 +160,17 @@ static int put_block(bal_graph *self, int64_t tenant, const bal_block_row *row,
     int rc = block_columns(args, &seal, tenant, row, err);
     if (rc)
         return rc;
-    return bal_db_run(self->db,
-                      "INSERT INTO blocks (tenant, id, size, stored, codec, "
-                      "check_hash, seal) VALUES ($1, $2, $3, $4, $5, $6, $7) "
-                      "ON CONFLICT DO NOTHING",
-                      args, 7, NULL, err);
+    /* A row that is there is of bytes that were lost, or of another writer's,
+     * who may have coded them by other blocks: those stay noted. */
+    rc = bal_db_run(self->db,
+                    "INSERT INTO blocks (tenant, id, size, stored, codec, "
+                    "check_hash, seal) VALUES ($1, $2, $3, $4, $5, $6, $7) "
+                    "ON CONFLICT (tenant, id) DO UPDATE SET "
+                    "size = excluded.size, stored = excluded.stored, "
+                    "codec = excluded.codec, check_hash = excluded.check_hash, "
+                    "seal = excluded.seal",
+                    args, 7, NULL, err);
+    return rc ? rc : bal_graph_bases_add(self, tenant, row, err);
 }
 
 int bal_graph_block_renew(bal_graph *self, int64_t tenant,
@@ -178,10 +187,16 @@ int bal_graph_block_renew(bal_graph *self, int64_t tenant,
                     "UPDATE blocks SET size = $3, stored = $4, codec = $5, "
                     "check_hash = $6, seal = $7 WHERE tenant = $1 AND id = $2",
                     args, 7, &changed, err);
-    if (rc || changed)
+    if (rc)
         return rc;
-    return bal_fail(err, BAL_ENOTFOUND, "block '%s' has no row",
-                    bal_id_short(&row->id).text);
+    if (!changed)
+        return bal_fail(err, BAL_ENOTFOUND, "block '%s' has no row",
+                        bal_id_short(&row->id).text);
+    rc = bal_db_run(self->db,
+                    "DELETE FROM bases WHERE block = (SELECT number "
+                    "FROM blocks WHERE tenant = $1 AND id = $2)",
+                    args, 2, NULL, err);
+    return rc ? rc : bal_graph_bases_add(self, tenant, row, err);
 }
 
 /* ---- manifests --------------------------------------------------------- */
@@ -320,6 +335,62 @@ int bal_graph_manifest(bal_graph *self, int64_t tenant, const bal_id *id,
         return bal_fail(err, BAL_ENOTFOUND, "no manifest '%s'",
                         bal_id_short(id).text);
     return 0;
+}
+
+typedef struct recent_job {
+    bal_graph_recent_fn *fn;
+    void *ctx;
+} recent_job;
+
+static int pass_recent(void *ctx, const bal_value *columns, size_t count,
+                       bal_error *err)
+{
+    const recent_job *job = ctx;
+    bal_id manifest;
+    bal_id commit;
+
+    (void)count;
+    int rc = bal_column_id(&manifest, &columns[0], err);
+    if (!rc)
+        rc = bal_column_id(&commit, &columns[1], err);
+    return rc ? rc : job->fn(job->ctx, &manifest, &commit, err);
+}
+
+int bal_graph_recent(bal_graph *self, int64_t tenant, const bal_recent *which,
+                     bal_graph_recent_fn *fn, void *ctx, bal_error *err)
+{
+    const bal_value args[] = {
+        bal_int(tenant),
+        bal_text(which->kind),
+        bal_int((int64_t)bal_min(which->least, INT64_MAX)),
+        bal_int((int64_t)bal_min(which->largest, INT64_MAX)),
+        bal_int((int64_t)bal_min(which->most, INT64_MAX)),
+    };
+    recent_job job = { fn, ctx };
+
+    return bal_db_query(
+        self->db,
+        "SELECT m.id, c.id FROM (SELECT manifest, max(number) AS latest "
+        "FROM commits WHERE tenant = $1 GROUP BY manifest) l "
+        "JOIN commits c ON c.number = l.latest "
+        "JOIN manifests m ON m.number = l.manifest "
+        "WHERE m.kind = $2 AND m.logical BETWEEN $3 AND $4 "
+        "ORDER BY l.latest DESC LIMIT $5",
+        args, 5, pass_recent, &job, err);
+}
+
+int bal_graph_committed(bal_graph *self, int64_t tenant, bal_graph_id_fn *fn,
+                        void *ctx, bal_error *err)
+{
+    const bal_value args[] = { bal_int(tenant) };
+
+    return bal_graph_each_id(self,
+                             "SELECT m.id FROM manifests m JOIN "
+                             "(SELECT manifest, min(number) AS first "
+                             "FROM commits WHERE tenant = $1 "
+                             "GROUP BY manifest) c ON c.manifest = m.number "
+                             "ORDER BY c.first",
+                             args, 1, fn, ctx, err);
 }
 
 int bal_graph_manifests(bal_graph *self, int64_t tenant, bal_graph_id_fn *fn,

@@ -191,6 +191,16 @@ const bal_migration bal_migrations[] = {
       "  PRIMARY KEY (tenant, commit_id, path)\n"
       ") STRICT, WITHOUT ROWID" },
     { 2, NULL, .run = bal_seal_all },
+    /* Which blocks a block is coded by. What headers say a second time, so that
+     * nothing is taken away that something else is read by. */
+    { 3, "sqlite",
+      "CREATE TABLE bases (\n"
+      "  block INTEGER NOT NULL REFERENCES blocks (number)\n"
+      "    ON DELETE CASCADE,\n"
+      "  base INTEGER NOT NULL REFERENCES blocks (number),\n"
+      "  PRIMARY KEY (block, base)\n"
+      ") STRICT, WITHOUT ROWID" },
+    { 3, NULL, "CREATE INDEX bases_of_base ON bases (base)" },
 };
 
 const size_t bal_migration_count =

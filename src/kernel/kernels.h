@@ -34,6 +34,20 @@ typedef struct bal_columns {
     ((uint64_t)(1023 + 128) << 52) /* 2^128, above its most                    \
                                     */
 enum { BAL_KEY_SHIFT = 45, BAL_BIN_FIRST = 2 };
+/* What `below_limit` finds: of the elements that count, how many there are, and
+ * the least and the greatest as integers in the order of floats: a negative
+ * float with all bits but the sign turned round. Begin with INT32_MAX,
+ * INT32_MIN. */
+typedef struct bal_below {
+    int32_t low, high;
+    uint64_t count;
+} bal_below;
+
+/* What `beyond` counts: magnitudes over a limit, and equal to it, of those the
+ * negative ones. */
+typedef struct bal_beyond {
+    uint64_t over, same, minus;
+} bal_beyond;
 
 typedef struct bal_kernels {
     const char *isa; /* base v3 v4 */
@@ -149,6 +163,30 @@ typedef struct bal_kernels {
      * bits of what was drawn. */
     void (*below)(double *chances, const float *drawn, size_t n);
     void (*below_torch)(double *chances, const uint32_t *drawn, size_t n);
+    /* ---- of .wdelta files. A magnitude is a float's bits but for the sign.
+     * tally counts by the upper 16 of its 31 bits, in 65536 bins; below looks
+     * at magnitudes less than limit, beyond at the others; pick writes the
+     * places of those of `least` and more, and gives how many there are (`to`
+     * has room for one more than n). */
+    void (*tally)(uint64_t *bins, const float *x, size_t n);
+    void (*below_limit)(bal_below *sums, const float *x, size_t n,
+                        uint32_t limit);
+    void (*beyond)(bal_beyond *sums, const float *x, size_t n, uint32_t limit);
+    size_t (*pick)(uint32_t *to, const float *x, size_t n, uint32_t least);
+    /* (x - low) / range * 15, rounded to the nearest of 0 … 15, ties to even;
+     * pairs of such codes as bytes, the first in the upper half; and bytes as
+     * two floats each out of a table of 256 pairs. */
+    void (*codes4)(uint8_t *to, const float *x, size_t n, float low,
+                   float range);
+    void (*pack4)(uint8_t *to, const uint8_t *codes, size_t pairs);
+    void (*unpack4)(float *to, const uint8_t *packed, size_t pairs,
+                    const float *table);
+    /* Bits, the first of 8 the highest: is x >= 0? And back: 1 or -1. */
+    void (*signs)(uint8_t *to, const float *x, size_t groups);
+    void (*spread_signs)(float *to, const uint8_t *bits, size_t groups);
+    /* The sum of n magnitudes, 8 <= n <= 128, in the order in which numpy
+     * takes it. */
+    float (*sum_block)(const float *x, size_t n);
 } bal_kernels;
 
 /* The best table this CPU runs (BALLAST_ISA=base v3 v4 overrides), chosen

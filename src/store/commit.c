@@ -118,6 +118,22 @@ static int publish(bal_commit **out, bal_tenant *tenant, bal_ingest *ingest,
     return bal_publish(out, tenant, &publication, draft, report, err);
 }
 
+/* Blocks that may be coded by others' distance are looked for where blocks are
+ * coded at all. */
+static int find_anchor(bal_anchor *out, bal_tenant *tenant, bal_model *model,
+                       const bal_draft *draft, bal_error *err)
+{
+    bal_id head;
+    bal_anchor_wish wish = { draft->anchor, draft->parent };
+
+    if (tenant->store->effort == BAL_EFFORT_NONE)
+        return 0;
+    if (!wish.parent && tenant->number &&
+        !bal_resolve(&head, tenant, draft->ref ? draft->ref : "main", NULL))
+        wish.parent = &head;
+    return bal_anchor_find(out, tenant, model, &wish, err);
+}
+
 int bal_commit_model(bal_commit **out, bal_tenant *tenant, bal_model *model,
                      const bal_draft *draft, bal_commit_report *report,
                      bal_error *err)
@@ -138,9 +154,15 @@ int bal_commit_model(bal_commit **out, bal_tenant *tenant, bal_model *model,
     if (rc)
         return rc;
     BAL_LOCAL(bal_ingest) ingest = { 0 };
-    rc = bal_ingest_model(&ingest, tenant, model, err);
+    BAL_LOCAL(bal_anchor) anchor = { 0 };
+    rc = find_anchor(&anchor, tenant, model, draft, err);
+    if (!rc)
+        rc = bal_ingest_model(&ingest, tenant, model,
+                              &(bal_ingest_how){ .anchor = &anchor }, err);
     if (rc)
         return rc;
+    report->anchored = anchor.there;
+    report->anchor = anchor.commit;
     count(report, &ingest, model);
     return publish(out, tenant, &ingest, draft, report, err);
 }

@@ -6,10 +6,12 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/hash.h"
 #include "core/str.h"
 #include "graph/proofs.h"
 #include "store/forget_finish.h"
 #include "store/proof.h"
+#include "store/recode.h"
 #include "store/trust.h"
 
 #define REASON_MAX ((size_t)64 << 10)
@@ -75,6 +77,32 @@ static int check_scope(const bal_tenant *tenant, const json_t *plan,
                     bal_fail(err, BAL_ENOTFOUND,
                              "tenant '%s' has nothing to forget", tenant->name),
                     "'ballast tenants' lists those that have");
+}
+
+/* ---- step 0 ------------------------------------------------------------- */
+
+/* Before their bytes go: what is coded by them and stays. */
+static int free_others(bal_tenant *tenant, const bal_forget_options *options,
+                       bal_buf *anew, bal_error *err)
+{
+    bal_graph *graph = tenant->store->graph;
+    BAL_OWN(json_t) plan = NULL;
+    uint64_t stored = 0;
+    bool any = false;
+    int rc = bal_graph_bases_any(graph, tenant->number, &any, err);
+    if (rc || !any)
+        return rc;
+
+    {
+        BAL_LOCAL(bal_tx) tx = { 0 };
+        rc = bal_graph_begin(&tx, graph, 0, err);
+        if (!rc)
+            rc = bal_forget_plan(&plan, tenant, options, anew, err);
+    }
+    if (rc || !anew->len)
+        return rc;
+    return bal_recode(tenant, bal_ids_of(anew), bal_ids_count(anew), &stored,
+                      err);
 }
 
 /* ---- step 1 ------------------------------------------------------------- */
@@ -154,7 +182,8 @@ static int note(bal_store *self, const json_t *plan, const bal_key *key,
 }
 
 static int begin(bal_pending *out, bal_tenant *tenant,
-                 const bal_forget_options *options, bal_error *err)
+                 const bal_forget_options *options, bal_buf *anew,
+                 bal_error *err)
 {
     bal_graph *graph = tenant->store->graph;
     BAL_LOCAL(bal_tx) tx = { 0 };
@@ -162,7 +191,7 @@ static int begin(bal_pending *out, bal_tenant *tenant,
     if (!rc)
         rc = check_key(tenant->store, options->key, err);
     if (!rc)
-        rc = bal_forget_plan(&out->plan, tenant, options, err);
+        rc = bal_forget_plan(&out->plan, tenant, options, anew, err);
     if (!rc)
         rc = check_scope(tenant, out->plan, err);
     if (!rc)
@@ -352,7 +381,7 @@ static int dry_run(bal_proof **out, bal_tenant *tenant,
     if (!rc)
         rc = check_key(tenant->store, options->key, err);
     if (!rc)
-        rc = bal_forget_plan(&plan, tenant, options, err);
+        rc = bal_forget_plan(&plan, tenant, options, NULL, err);
     if (!rc)
         rc = check_scope(tenant, plan, err);
     return rc ? rc : bal_proof_of_plan(out, plan, err);
@@ -363,6 +392,7 @@ static int carry_out(bal_sha256 *attestation, bal_tenant *tenant,
 {
     bal_store *store = tenant->store;
     BAL_LOCAL(bal_pending) row = { .state = BAL_JOURNAL_PLANNED };
+    BAL_LOCAL(bal_buf) anew = { 0 };
     BAL_OWN(bal_lock) lock = NULL;
     int rc = bal_store_lock(&lock, store, BAL_LOCK_EXCLUSIVE, err);
     if (!rc)
@@ -370,7 +400,9 @@ static int carry_out(bal_sha256 *attestation, bal_tenant *tenant,
     if (!rc)
         rc = bal_store_clear(store, err);
     if (!rc)
-        rc = begin(&row, tenant, options, err);
+        rc = free_others(tenant, options, &anew, err);
+    if (!rc)
+        rc = begin(&row, tenant, options, &anew, err);
     if (rc)
         return rc;
     rc = bal_pending_erase(store, &row, err);

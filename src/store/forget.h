@@ -1,5 +1,6 @@
 /* Deletion in steps, each of which may be the last before the process dies:
  *
+ *  0. blocks that stay and are coded by some that go are stored anew;
  *  1. one transaction: the plan is made from the rows, the rows that make
  *     things readable go, the epoch grows, the plan goes into the journal,
  *     signed by whoever deletes, whose key is the store's from then on;
@@ -23,10 +24,11 @@
 
 /* What is to go: JSON, made inside a transaction. Also what the journal keeps
  * and the statement says, but for its member "private" (which store it is of,
- * where the key is). ECORRUPT: what a manifest uses is not what its text
- * says. */
+ * where the key is). anew: ids of the blocks that stay and were coded by some
+ * that go; if it is empty, or NULL, they are looked for, and appended to it.
+ * ECORRUPT: what a manifest uses is not what its text says. */
 BAL_CHECK int bal_forget_plan(json_t **out, bal_tenant *tenant,
-                              const bal_forget_options *options,
+                              const bal_forget_options *options, bal_buf *anew,
                               bal_error *err);
 /* Finish what the journal has: steps 2 to 4 of each row. Where a reader holds
  * the database, 3 is not waited for; without a key that a row asks for, 4

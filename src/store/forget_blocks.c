@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/hash.h"
 #include "graph/forgets.h"
 #include "store/forget_plan.h"
 
@@ -103,12 +104,48 @@ static int find(block_plan *self, bal_error *err)
                            planning->tenant->name, listed, self, err);
 }
 
+/* One that stays, and is coded by one that goes. */
+static int depends(void *ctx, const bal_id *block, const bal_id *base,
+                   bal_error *err)
+{
+    block_plan *self = ctx;
+    bal_buf *anew = self->planning->anew;
+    size_t count = bal_ids_count(anew);
+
+    if (!among(&self->going, base) || among(&self->going, block) ||
+        (count && bal_id_equal(bal_ids_at(anew, count - 1), block)))
+        return 0;
+    return bal_buf_append(anew, block, sizeof(*block), err);
+}
+
+static int tell_anew(bal_planning *self, bal_error *err)
+{
+    static const char why[] =
+        "it was coded by a block that goes, and is stored anew before";
+    int rc = 0;
+
+    for (size_t i = 0; !rc && i < bal_ids_count(self->anew); i++) {
+        char hex[BAL_ID_HEX + 1];
+        bal_id_hex(hex, bal_ids_at(self->anew, i));
+        rc = bal_plan_add(
+            self, "retained",
+            json_pack("{s:s,s:s,s:s}", "kind", "block", "id", hex, "why", why),
+            err);
+    }
+    return rc;
+}
+
 int bal_plan_blocks(bal_planning *self, bal_error *err)
 {
     BAL_LOCAL(block_plan) plan = { .planning = self };
     int rc = find(&plan, err);
 
     sort(&plan.going);
+    if (!rc && !self->anew->len)
+        rc = bal_graph_bases(self->graph, self->tenant->number, depends, &plan,
+                             err);
+    if (!rc)
+        rc = tell_anew(self, err);
     for (size_t at = 0; at < plan.going.len && !rc; at += sizeof(bal_id)) {
         bal_id id;
         memcpy(&id, plan.going.data + at, sizeof(id));

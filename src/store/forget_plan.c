@@ -256,10 +256,13 @@ static int sums(bal_planning *self, bal_error *err)
 }
 
 int bal_forget_plan(json_t **out, bal_tenant *tenant,
-                    const bal_forget_options *options, bal_error *err)
+                    const bal_forget_options *options, bal_buf *anew,
+                    bal_error *err)
 {
+    BAL_LOCAL(bal_buf) found = { 0 };
     BAL_LOCAL(bal_planning)
     self = {
+        .anew = anew ? anew : &found,
         .tenant = tenant,
         .graph = tenant->store->graph,
         .commit = options->commit,

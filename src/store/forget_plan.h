@@ -17,6 +17,8 @@ typedef struct bal_planning {
     bool manifest_goes;
     uint64_t bytes;
     uint64_t broken_elsewhere, cache_elsewhere;
+    bal_buf *anew; /* ids of blocks that stay and are coded by some that go, to
+                      be stored anew; or that were: then it is not empty */
     bal_map grantees; /* who may be told of */
     bal_map seen;     /* views that are in the plan */
     bal_arena arena;  /* the maps' keys */

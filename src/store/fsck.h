@@ -46,6 +46,7 @@ typedef struct bal_fsck_block {
     bool seen;          /* by the listing */
     uint64_t size;      /* as listed */
     bal_block_row good; /* WRONG_ROW: what its row should be */
+    bal_buf bases;      /* ids that it says it is coded by */
     char *detail;       /* NULL: what its state says */
     const char *reason; /* why it was not healed, NULL: nobody tried */
 } bal_fsck_block;
@@ -56,6 +57,7 @@ typedef struct bal_inventory {
     bal_fsck_block *blocks; /* by id */
     size_t count, room;
     bal_map by_id;
+    bal_buf pairs;   /* of rows: a block's id, that of one it is coded by */
     bal_buf orphans; /* ids */
     bal_buf begun;   /* ids that writers at work have published, sorted */
 } bal_inventory;

@@ -4,6 +4,7 @@
  * A row knows the check of its block's header, which covers all that is at
  * rest. So a block whose check is right and is the row's needs no decoding: its
  * bytes are those that were put, which were decoded from nothing. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,6 +44,9 @@ void bal_inventory_done(bal_inventory *self)
 {
     for (size_t i = 0; i < self->count; i++)
         bal_str_free(self->blocks[i].detail);
+    for (size_t i = 0; i < self->count; i++)
+        bal_buf_done(&self->blocks[i].bases);
+    bal_buf_done(&self->pairs);
     free(self->blocks);
     bal_map_done(&self->by_id);
     bal_buf_done(&self->orphans);
@@ -84,6 +88,15 @@ static int index_rows(bal_inventory *self, bal_error *err)
     return 0;
 }
 
+static int add_pair(void *ctx, const bal_id *block, const bal_id *base,
+                    bal_error *err)
+{
+    bal_inventory *self = ctx;
+    int rc = bal_buf_append(&self->pairs, block, sizeof(*block), err);
+
+    return rc ? rc : bal_buf_append(&self->pairs, base, sizeof(*base), err);
+}
+
 int bal_inventory_load(bal_inventory *self, bal_fsck_run *run, bal_error *err)
 {
     int rc = 0;
@@ -92,6 +105,9 @@ int bal_inventory_load(bal_inventory *self, bal_fsck_run *run, bal_error *err)
     if (run->tenant->number)
         rc = bal_graph_blocks(run->store->graph, run->tenant->number, add_row,
                               self, err);
+    if (!rc && run->tenant->number)
+        rc = bal_graph_bases(run->store->graph, run->tenant->number, add_pair,
+                             self, err);
     return rc ? rc : index_rows(self, err);
 }
 
@@ -139,6 +155,63 @@ static int damaged(bal_fsck_block *block, int rc, const bal_error *why,
     return block->detail ? 0 : bal_fail_memory(err, "block");
 }
 
+/* ---- what they are coded by --------------------------------------------- */
+
+static int by_pair(const void *a, const void *b)
+{
+    return memcmp(a, b, 2 * sizeof(bal_id));
+}
+
+/* Does a row say that the block is coded by this one? */
+static bool is_noted(const bal_inventory *self, const bal_id *block,
+                     const bal_id *base)
+{
+    const bal_id pair[] = { *block, *base };
+
+    return self->pairs.len &&
+           bsearch(pair, self->pairs.data, self->pairs.len / sizeof(pair),
+                   sizeof(pair), by_pair);
+}
+
+/* A block whose base is nowhere cannot be read; one whose base is not noted
+ * would be lost with it. */
+static int check_bases(const bal_inventory *self, bal_fsck_block *block,
+                       const bal_block_info *info, bal_error *err)
+{
+    bal_error why;
+    bool noted = true;
+    int rc = info->based ? bal_blocks_bases(self->run->store->blocks,
+                                            self->run->tenant->name,
+                                            &block->row.id, &block->bases, &why)
+                         : 0;
+    if (rc)
+        return damaged(block, rc, &why, err);
+
+    for (size_t i = 0; i < bal_ids_count(&block->bases); i++) {
+        const bal_id *base = bal_ids_at(&block->bases, i);
+        const bal_fsck_block *other = bal_inventory_find(self, base);
+        noted = noted && is_noted(self, &block->row.id, base);
+        if (other && other->seen)
+            continue;
+        bal_id_hex(why.text, base);
+        snprintf(why.text + 12, sizeof(why.text) - 12,
+                 ", which it is coded by, is lost");
+        return damaged(block, BAL_ECORRUPT, &why, err);
+    }
+    if (noted && block->state == BAL_BLOCK_GOOD)
+        return 0;
+    block->state = BAL_BLOCK_WRONG_ROW;
+    block->good = (bal_block_row){ .id = block->row.id,
+                                   .size = info->logical,
+                                   .stored = info->stored,
+                                   .codec = info->codec,
+                                   .check = info->check,
+                                   .has_check = true,
+                                   .bases = bal_ids_of(&block->bases),
+                                   .base_count = bal_ids_count(&block->bases) };
+    return 0;
+}
+
 /* Where bytes and row disagree, decoding tells which of them is right. */
 static int verify_bytes(const bal_inventory *self, bal_fsck_block *block,
                         bal_error *err)
@@ -153,21 +226,14 @@ static int verify_bytes(const bal_inventory *self, bal_fsck_block *block,
         if (rc)
             return damaged(block, rc, &why, err);
         if (fits(row, &info))
-            return 0;
+            return check_bases(self, block, &info, err);
     }
     rc = verify(self, block, 0, &info, &why);
     if (rc)
         return damaged(block, rc, &why, err);
-    if (fits(row, &info))
-        return 0;
-    block->state = BAL_BLOCK_WRONG_ROW;
-    block->good = (bal_block_row){ .id = row->id,
-                                   .size = info.logical,
-                                   .stored = info.stored,
-                                   .codec = info.codec,
-                                   .check = info.check,
-                                   .has_check = true };
-    return 0;
+    if (!fits(row, &info))
+        block->state = BAL_BLOCK_WRONG_ROW;
+    return check_bases(self, block, &info, err);
 }
 
 static int verify_one(size_t i, void *ctx, bal_error *err)

@@ -11,6 +11,7 @@
 #include "core/str.h"
 #include "graph/forgets.h"
 #include "store/fsck.h"
+#include "store/recode.h"
 #include "store/store.h"
 #include "store/view_cache.h"
 
@@ -158,9 +159,14 @@ static int take_stale(sweep *self, bal_error *err)
 
 static int sweep_tenant(sweep *self, bal_error *err)
 {
+    bool recompress = self->flags & BAL_GC_RECOMPRESS &&
+                      !(self->flags & BAL_GC_DRY_RUN) && self->tenant->number;
     int rc = self->tenant->number ? forget_unused(self, err) : 0;
 
-    return rc ? rc : take_orphans(self, err);
+    if (!rc)
+        rc = take_orphans(self, err);
+    return rc || !recompress ? rc
+                             : bal_recompress(self->tenant, self->report, err);
 }
 
 static int add_name(void *ctx, const char *name, bal_error *err)

@@ -228,8 +228,9 @@ static int heal_one(size_t i, void *ctx, bal_error *err)
         job->why = NOT_SAME;
         return 0;
     }
+    const bal_block_kind kind = { .width = job->width };
     return bal_batch_put(&self->batch, &id,
-                         (bal_bytes){ data, (size_t)job->size }, job->width,
+                         (bal_bytes){ data, (size_t)job->size }, &kind,
                          &job->put, err);
 }
 

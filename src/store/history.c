@@ -231,3 +231,31 @@ int bal_stats_get(bal_stats *out, bal_store *store, bal_tenant *tenant,
         return 0;
     return bal_graph_stats(store->graph, tenant ? tenant->number : 0, out, err);
 }
+
+typedef struct codec_job {
+    bal_codec_stats_fn *fn;
+    void *ctx;
+} codec_job;
+
+static int pass_codec(void *ctx, unsigned codec, uint64_t blocks,
+                      uint64_t bytes, uint64_t stored, bal_error *err)
+{
+    const codec_job *job = ctx;
+    const bal_codec *known = bal_codec_find(codec);
+    const bal_codec_stats row = { known ? known->name : "unknown", blocks,
+                                  bytes, stored };
+
+    (void)err;
+    return job->fn(job->ctx, &row) ? BAL_ROW_STOP : 0;
+}
+
+int bal_stats_codecs(bal_store *store, bal_tenant *tenant,
+                     bal_codec_stats_fn *fn, void *ctx, bal_error *err)
+{
+    codec_job job = { fn, ctx };
+
+    if (tenant && !tenant->number)
+        return 0;
+    return bal_graph_codecs(store->graph, tenant ? tenant->number : 0,
+                            pass_codec, &job, err);
+}

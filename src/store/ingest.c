@@ -24,6 +24,7 @@ typedef struct put_job {
     bal_model *model;
     bal_batch *batch;
     const bal_pack *pack;
+    const bal_ingest_how *how;
     put_slot *slots;
 } put_job;
 
@@ -51,12 +52,19 @@ static int read_block(const put_job *self, const bal_pack_block *block,
 }
 
 /* Is the block in the graph, and its bytes in the backend? One whose bytes are
- * gone or cut is put again. */
-static int look_up(const put_job *self, put_slot *slot, bool *there,
+ * gone or cut is put again (*lost): others may be coded by it, and so by none
+ * of them. */
+static int look_up(const put_job *self, put_slot *slot, bool *there, bool *lost,
                    bal_error *err)
 {
     bal_store *store = self->tenant->store;
+    const bal_map *kept = self->how->kept;
     bal_block_row row;
+
+    if (kept) {
+        *there = bal_map_find(kept, &slot->row.id, sizeof(bal_id)) != BAL_NONE;
+        return 0;
+    }
     int rc = bal_graph_block(store->graph, self->tenant->number, &slot->row.id,
                              &row, there, err);
     if (rc || !*there)
@@ -65,10 +73,73 @@ static int look_up(const put_job *self, put_slot *slot, bool *there,
     bal_block_info info;
     rc = bal_blocks_verify(store->blocks, self->tenant->name, &row.id,
                            BAL_VERIFY_HEADER, &info, NULL);
-    if (rc || info.stored != row.stored)
-        *there = false;
-    else
+    *lost = rc || info.stored != row.stored;
+    *there = !*lost;
+    if (*there)
         slot->row = row;
+    return 0;
+}
+
+/* What the block's bytes are; *kind has a base only if all of its runs have
+ * one, of the same kind. spans is what it borrows. */
+static int kind_of(bal_block_kind *kind, bal_buf *spans, const put_job *self,
+                   const bal_pack_block *block, bal_error *err)
+{
+    bool found = true;
+
+    *kind = (bal_block_kind){ .width = block->width };
+    for (size_t r = 0; r < block->count; r++) {
+        const bal_run *run = &self->pack->runs[block->first + r];
+        const bal_tensor *entry = bal_model_at(self->model, run->entry);
+        bal_block_kind its = bal_anchor_kind(entry);
+        const bal_anchor_run at = { entry, run->offset, run->len };
+        int rc = found ? bal_anchor_spans(&found, spans, &its,
+                                          self->how->anchor, &at, err)
+                       : 0;
+        if (rc)
+            return rc;
+        if (!r)
+            *kind = its;
+        bool same = its.kind == kind->kind &&
+                    its.base_kind == kind->base_kind &&
+                    its.difference == kind->difference;
+        found = found && same;
+        if (its.kind != kind->kind)
+            kind->kind = BAL_NUMBER_BYTES;
+    }
+    kind->width = block->width;
+    kind->difference = found && kind->difference;
+    if (!found)
+        return 0;
+    kind->base = (const bal_block_span *)(const void *)spans->data;
+    kind->base_count = spans->len / sizeof(bal_block_span);
+    return 0;
+}
+
+static int put_block(const put_job *self, const bal_pack_block *block,
+                     put_slot *slot, bal_bytes bytes, bool alone,
+                     bal_error *err)
+{
+    BAL_LOCAL(bal_buf) spans = { 0 };
+    bal_block_kind kind;
+    bal_put put = { 0 };
+    int rc = kind_of(&kind, &spans, self, block, err);
+    kind.base_count = alone ? 0 : kind.base_count;
+    if (!rc && self->how->kept)
+        rc = bal_graph_is_base(self->tenant->store->graph, self->tenant->number,
+                               &slot->row.id, &kind.keeps_depth, err);
+    if (!rc)
+        rc = bal_batch_put(self->batch, &slot->row.id, bytes, &kind, &put, err);
+    if (rc)
+        return rc;
+
+    slot->row.stored = put.stored;
+    slot->row.codec = put.codec;
+    slot->row.check = put.check;
+    slot->row.has_check = true;
+    slot->row.bases = put.bases; /* the batch's, which stays */
+    slot->row.base_count = put.base_count;
+    slot->fresh = true;
     return 0;
 }
 
@@ -86,22 +157,15 @@ static int put_one(size_t i, void *ctx, bal_error *err)
     if (rc)
         return rc;
     bool there = false;
+    bool lost = false;
     if (self->tenant->number)
-        rc = look_up(self, slot, &there, err);
+        rc = look_up(self, slot, &there, &lost, err);
     if (rc)
         return rc;
     slot->row.size = block->size;
-    if (!there) {
-        bal_bytes bytes = { data, (size_t)block->size };
-        bal_put put = { 0 };
-        rc = bal_batch_put(self->batch, &slot->row.id, bytes, block->width,
-                           &put, err);
-        slot->row.stored = put.stored;
-        slot->row.codec = put.codec;
-        slot->row.check = put.check;
-        slot->row.has_check = !rc;
-        slot->fresh = true;
-    }
+    if (!there)
+        rc = put_block(self, block, slot,
+                       (bal_bytes){ data, (size_t)block->size }, lost, err);
     bal_work_advance(work, block->size);
     return rc;
 }
@@ -180,7 +244,7 @@ static int ingest(bal_ingest *out, put_job *job, bal_pack *pack, bal_error *err)
 {
     bal_store *store = job->tenant->store;
     uint64_t total = 0;
-    int rc = bal_pack_plan(pack, job->model, store->block_size, err);
+    int rc = bal_pack_plan(pack, job->model, out->leaf.block_size, err);
     if (rc)
         return rc;
 
@@ -200,17 +264,18 @@ static int ingest(bal_ingest *out, put_job *job, bal_pack *pack, bal_error *err)
 }
 
 int bal_ingest_model(bal_ingest *out, bal_tenant *tenant, bal_model *model,
-                     bal_error *err)
+                     const bal_ingest_how *how, bal_error *err)
 {
     bal_store *store = tenant->store;
     const bal_facts *facts = bal_model_facts(model);
     BAL_LOCAL(bal_pack) pack = { 0 };
-    put_job job = { tenant, model, &out->batch, &pack, NULL };
+    put_job job = { tenant, model, &out->batch, &pack, how, NULL };
 
     out->leaf.kind = facts->kind;
     out->leaf.base_model = facts->base_model;
     out->leaf.revision = facts->revision;
-    out->leaf.block_size = store->block_size;
+    out->leaf.block_size =
+        how->block_size ? how->block_size : store->block_size;
     int rc = bal_batch_begin(&out->batch, store->blocks, tenant->name,
                              store->effort, err);
     if (!rc)

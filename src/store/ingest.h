@@ -3,6 +3,7 @@
 #ifndef STORE_INGEST_H
 #define STORE_INGEST_H
 
+#include "store/anchor.h"
 #include "store/manifest.h"
 #include "store/store.h"
 
@@ -18,8 +19,17 @@ typedef struct bal_ingest {
     uint64_t stored; /* bytes of the new ones at rest */
 } bal_ingest;
 
+/* How it is stored. */
+typedef struct bal_ingest_how {
+    const bal_anchor *anchor; /* by its distance from this, if that is there */
+    /* Ids of blocks that are left as they are; all others are put, though they
+     * may be there. NULL: what is there is left. */
+    const bal_map *kept;
+    uint64_t block_size; /* 0: the store's */
+} bal_ingest_how;
 BAL_CHECK int bal_ingest_model(bal_ingest *out, bal_tenant *tenant,
-                               bal_model *model, bal_error *err);
+                               bal_model *model, const bal_ingest_how *how,
+                               bal_error *err);
 void bal_ingest_done(bal_ingest *self);
 
 #endif

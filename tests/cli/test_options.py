@@ -11,9 +11,9 @@ from support import BALLAST, Store, environment, model, run
 COMMANDS = [
     "init", "commit", "delta", "apply", "checkout", "merge", "methods",
     "import-mergekit", "export-mergekit", "log",
-    "reflog", "refs", "reset", "show", "ls", "cat", "diff", "grant",
-    "revoke", "grants", "forget", "verify", "proofs", "fsck", "gc", "stats",
-    "key", "config", "tenants", "completion", "help"]
+    "reflog", "refs", "reset", "show", "ls", "cat", "diff", "wdelta",
+    "grant", "revoke", "grants", "forget", "verify", "proofs", "fsck", "gc",
+    "stats", "key", "config", "tenants", "completion", "help"]
 
 
 @pytest.fixture(name="store", scope="module")

@@ -23,7 +23,8 @@ static void decode(bal_coder *coder, const uint8_t *data, bal_bytes payload)
 
     require(to != NULL);
     int rc = bal_decode(coder, data[0], to, len, payload, &grain, NULL);
-    require(rc == 0 || rc == BAL_ECORRUPT || rc == BAL_EUNSUPPORTED);
+    require(rc == 0 || rc == BAL_ECORRUPT || rc == BAL_EUNSUPPORTED ||
+            rc == BAL_EINVAL);
     free(to);
 }
 

@@ -62,7 +62,8 @@ bal_id blocks_put(blocks_fixture *self, bal_bytes data, unsigned width,
     bal_hash_of(&id, data.data, data.len);
     CHECK_OK(bal_batch_begin(&batch, self->blocks, blocks_tenant,
                              BAL_EFFORT_AUTO, &check_err));
-    CHECK_OK(bal_batch_put(&batch, &id, data, width, put, &check_err));
+    const bal_block_kind kind = { .width = width };
+    CHECK_OK(bal_batch_put(&batch, &id, data, &kind, put, &check_err));
     CHECK_OK(bal_batch_settle(&batch, self->work, &check_err));
     bal_batch_done(&batch);
     return id;

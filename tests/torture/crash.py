@@ -226,6 +226,18 @@ def one_commit(place):
     place.must(["commit", "base", "-m", "first", "--ref", "main"])
 
 
+def two_commits(place):
+    one_commit(place)
+    place.must(["commit", "tuned", "-m", "second", "--ref", "main"])
+    return {"based": promises.based(place)}
+
+
+def stored_by_distance(case, place, done):
+    """Some blocks more than before are stored by their distance."""
+    need(promises.based(place) > case.facts["based"] or not done,
+         "nothing is stored by its distance")
+
+
 def a_delta(place):
     one_commit(place)
     place.must(["delta", "tuned", "--base", "base", "-m", "d", "--ref", "a"])
@@ -265,6 +277,9 @@ SCENARIOS = [
     Scenario("init", lambda place: None, ["init", "--block-size", "8K"]),
     Scenario("second-commit", one_commit,
              ["commit", "tuned", "-m", "second", "--ref", "main"]),
+    Scenario("anchored-commit", two_commits,
+             ["commit", "other", "-m", "third", "--ref", "main", "--base",
+              "main~1"], promise=stored_by_distance),
     Scenario("delta", one_commit,
              ["delta", "tuned", "--base", "base", "-m", "d", "--ref", "a"]),
     Scenario("merge", two_deltas,

@@ -134,6 +134,80 @@ def all_of_acme(place):
     return facts
 
 
+# ---- blocks that are stored by their distance from others ------------------
+
+def based(place):
+    """How many blocks are: flags bit 1 of the header."""
+    return sum(data[11:12] == b"\2" for data in blocks(place).values())
+
+
+def near_to(place, name, to):
+    """A model that differs a little from the other in its first shard."""
+    shutil.copytree(os.path.join(place.folder, to),
+                    os.path.join(place.folder, name))
+    with open(os.path.join(place.folder, name,
+                           "model-00001-of-00002.safetensors"), "r+b") as file:
+        data = bytearray(file.read())
+        for at in range(1024, len(data), 24):
+            data[at] ^= 1
+        file.seek(0)
+        file.write(data)
+
+
+def a_base(place):
+    """What goes is what the commit that stays is stored by."""
+    keyed(place)
+    near_to(place, "child", "tuned")
+    place.must(["commit", "base", "-m", "first", "--ref", "main"])
+    facts = secret(place, "main")
+    before = blocks(place)
+    place.must(["commit", "child", "-m", "child", "--ref", "main"])
+    need(any(data[11:12] == b"\2" for name, data in blocks(place).items()
+             if name not in before), "nothing is stored by what goes")
+    only_theirs(place, facts, facts["blocks"])
+    facts["stays"] = content(place, "main")
+    return facts
+
+
+def base_deleted(case, place, done):
+    deleted(case, place, done)
+    need(content(place, "main") == case.facts["stays"],
+         "what was stored by what went is not whole")
+
+
+def plain(place):
+    """Three commits that are stored as they are, and now need not be."""
+    place.must(["init", "--block-size", "8K", "--compression", "none"])
+    trees = {}
+    for name in ("base", "tuned", "other"):
+        place.must(["commit", name, "-m", name, "--ref", name])
+        trees[name] = content(place, name)
+    need(not based(place), "something is stored by its distance")
+    place.must(["config", "compression", "best"])
+    return {"trees": trees, "blocks": set(blocks(place))}
+
+
+def a_chain(place):
+    """The same, of which one is stored by the next, whose base has gone."""
+    place.must(["init", "--block-size", "8K"])
+    facts = {"trees": {}}
+    for name in ("base", "tuned", "other"):
+        place.must(["commit", name, "-m", name, "--ref", name])
+        facts["trees"][name] = content(place, name)
+    place.must(["forget", "base", "--reason", "r"])
+    place.must(["commit", "base", "-m", "again", "--ref", "base"])
+    need(based(place), "nothing is stored by its distance")
+    facts["blocks"] = set(blocks(place))
+    return facts
+
+
+def recompressed(case, place, done):
+    for name, tree in case.facts["trees"].items():
+        need(content(place, name) == tree, f"{name} is not whole")
+    need(set(blocks(place)) >= case.facts["blocks"], "a block went")
+    need(based(place) or not done, "nothing is stored by its distance")
+
+
 def forget_one(facts):
     return ["forget", facts["goes"][0], "--reason", "r", *KEY]
 
@@ -289,6 +363,13 @@ def mended(case, place, done):
 ROWS = {
     "forget": dict(prepare=one_of_three, args=forget_one, again=(0, 3),
                    promise=deleted),
+    "forget-base": dict(prepare=a_base, args=forget_one, again=(0, 3),
+                        kinds={"wrong-block-row"}, promise=base_deleted),
+    "recompress": dict(prepare=plain, args=["gc", "--recompress"],
+                       kinds={"wrong-block-row"}, promise=recompressed),
+    "recompress-chain": dict(prepare=a_chain, args=["gc", "--recompress"],
+                             kinds={"wrong-block-row"},
+                             promise=recompressed),
     "forget-tenant": dict(prepare=all_of_acme, args=forget_all, again=(0, 3),
                           promise=tenant_deleted),
     "forget-keyless": dict(prepare=one_of_three, args=forget_one,

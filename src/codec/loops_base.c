@@ -1,0 +1,204 @@
+/* The loops for any CPU, and the coder that the others must agree with.
+ *
+ * A state is a number in [LOW, LOW << 16). Putting a symbol of frequency f,
+ * whose slots start at s, into it makes it x / f * SLOTS + x % f + s, after its
+ * low half went out as a word if it would grow too large; putting k raw bits
+ * into it is the same with 2^k slots of frequency 1. Taking things out is the
+ * way back, last in, first out, so encoding goes from the end to the start.
+ *
+ * Lanes are states that take turns: element i is lane i % lanes. A round is an
+ * element for each lane: first the tokens of all, then the first raw piece of
+ * all, then the next, so that one stream of words serves any width of vectors.
+ *
+ * x / f is x * ceil(2^(31 + shift) / f) >> 31 + shift, exact for x < 2^31, and
+ * that is why states stay below (Granlund and Montgomery, 1994; the form is
+ * Giesen's, rans_byte.h). */
+#include <endian.h>
+#include <string.h>
+
+#include "codec/loops.h"
+
+static inline uint32_t word_at(const uint8_t *at)
+{
+    return (uint32_t)at[0] | (uint32_t)at[1] << 8;
+}
+
+/* x without its low half, which goes out, if `out`. Whether it does is chance,
+ * so it is no branch: what is written below *at does not count. */
+static inline uint32_t put_word(uint8_t **at, uint32_t x, bool out)
+{
+    uint16_t word = htole16((uint16_t)x);
+
+    memcpy(*at - 2, &word, sizeof(word));
+    *at -= (size_t)out << 1;
+    return x >> ((uint32_t)out << 4);
+}
+
+/* Bits of raw piece p of k. */
+static inline uint32_t piece_bits(uint32_t k, uint32_t p)
+{
+    uint32_t below = p * BAL_RANS_PIECE;
+
+    k = k > below ? k - below : 0;
+    return k < BAL_RANS_PIECE ? k : BAL_RANS_PIECE;
+}
+
+static inline uint32_t piece_of(const bal_tile *tile, size_t i, uint32_t p)
+{
+    uint64_t raw = (uint64_t)tile->high[i] << 32 | tile->raw[i];
+
+    return (uint32_t)(raw >> (p * BAL_RANS_PIECE)) &
+           ((1u << BAL_RANS_PIECE) - 1);
+}
+
+static inline uint32_t push_piece(uint8_t **at, uint32_t x, uint32_t raw,
+                                  uint32_t bits)
+{
+    x = put_word(at, x, x >> (31 - bits));
+    return x << bits | raw;
+}
+
+static inline uint32_t push_token(uint8_t **at, uint32_t x, uint32_t packed,
+                                  uint32_t reciprocal)
+{
+    uint32_t freq = packed & 0x1fff;
+
+    x = put_word(at, x, x >> (31 - BAL_RANS_BITS) >= freq);
+    uint32_t high = (uint32_t)((uint64_t)x * reciprocal >> 32);
+    uint32_t quotient = high >> (packed >> 26);
+    return x + (packed >> 13 & 0x1fff) + quotient * (BAL_RANS_SLOTS - freq);
+}
+
+void bal_rans_push_round(bal_rans_push *self, const bal_tile *tile, size_t from,
+                         size_t n)
+{
+    const bal_rans_codes *codes = self->codes;
+    uint8_t *at = self->at;
+
+    for (uint32_t p = self->steps - 1; p-- > 0;) {
+        for (size_t i = n; i-- > 0;)
+            self->state[i] =
+                push_piece(&at, self->state[i], piece_of(tile, from + i, p),
+                           piece_bits(tile->bits[from + i], p));
+    }
+    for (size_t i = n; i-- > 0;) {
+        uint32_t symbol = tile->symbol[from + i];
+        self->state[i] = push_token(&at, self->state[i], codes->packed[symbol],
+                                    codes->reciprocal[symbol]);
+    }
+    self->at = at;
+}
+
+void bal_rans_push_rounds(bal_rans_push *self, const bal_tile *tile, size_t n)
+{
+    while (n) {
+        n -= self->lanes;
+        bal_rans_push_round(self, tile, n, self->lanes);
+    }
+}
+
+/* Without a check, and so without a branch. */
+static inline uint32_t refill(const uint8_t **at, uint32_t x)
+{
+    uint32_t low = x < BAL_RANS_LOW;
+    uint32_t word = word_at(*at) & (0 - low);
+
+    *at += (size_t)low << 1;
+    return x << (low << 4) | word;
+}
+
+static inline uint32_t take_token(const bal_rans_pull *self, bal_tile *tile,
+                                  size_t i, uint32_t x)
+{
+    size_t table = tile->table[i];
+    uint32_t slot =
+        self->slots[table << BAL_RANS_BITS | (x & (BAL_RANS_SLOTS - 1))];
+
+    tile->token[i] = (uint8_t)slot;
+    tile->raw[i] = 0;
+    return ((slot >> 8 & 0xfff) + 1) * (x >> BAL_RANS_BITS) + (slot >> 20);
+}
+
+static inline uint32_t take_piece(const bal_rans_pull *self, bal_tile *tile,
+                                  size_t i, uint32_t p, uint32_t x)
+{
+    uint32_t bits = piece_bits(self->bits[tile->token[i]], p);
+    uint64_t raw = (uint64_t)(x & ((1u << bits) - 1)) << (p * BAL_RANS_PIECE);
+
+    tile->raw[i] |= (uint32_t)raw;
+    if (p > 1)
+        tile->high[i] |= (uint32_t)(raw >> 32);
+    return x >> bits;
+}
+
+static void pull_round(bal_rans_pull *self, bal_tile *tile, size_t from)
+{
+    const uint8_t *at = self->at;
+
+    for (size_t i = 0; i < self->lanes; i++)
+        self->state[i] =
+            refill(&at, take_token(self, tile, from + i, self->state[i]));
+    for (uint32_t p = 0; p + 1 < self->steps; p++) {
+        for (size_t i = 0; i < self->lanes; i++)
+            self->state[i] = refill(
+                &at, take_piece(self, tile, from + i, p, self->state[i]));
+    }
+    self->at = at;
+}
+
+/* As many bytes as a round may look at. */
+static ptrdiff_t most_of(const bal_rans_pull *self)
+{
+    return 2 * (ptrdiff_t)(self->lanes * self->steps) + 2;
+}
+
+size_t bal_rans_pull_rounds(bal_rans_pull *self, bal_tile *tile, size_t n)
+{
+    size_t at = 0;
+
+    if (self->steps > 3)
+        memset(tile->high, 0, n * sizeof(*tile->high));
+    for (; at < n && self->end - self->at >= most_of(self); at += self->lanes)
+        pull_round(self, tile, at);
+    return at;
+}
+
+/* With checks. */
+static bool refill_checked(bal_rans_pull *self, size_t lane, uint32_t x)
+{
+    if (x < BAL_RANS_LOW) {
+        if (self->at == self->end)
+            return false;
+        x = x << 16 | word_at(self->at);
+        self->at += 2;
+    }
+    self->state[lane] = x;
+    return true;
+}
+
+bool bal_rans_pull_round(bal_rans_pull *self, bal_tile *tile, size_t at,
+                         size_t n)
+{
+    bool good = true;
+
+    for (size_t i = 0; i < n; i++) {
+        tile->high[at + i] = 0;
+        good = good &&
+               refill_checked(self, i,
+                              take_token(self, tile, at + i, self->state[i]));
+    }
+    for (uint32_t p = 0; p + 1 < self->steps; p++) {
+        for (size_t i = 0; i < n && good; i++)
+            good = refill_checked(
+                self, i, take_piece(self, tile, at + i, p, self->state[i]));
+    }
+    return good;
+}
+
+/* No vectors whose lanes shift by different counts. */
+#define RAW_BITS raw_bits_by_count
+#define TABLE    bal_loops_base
+#define ISA      "base"
+#define PUSH     bal_rans_push_rounds
+#define PULL     bal_rans_pull_rounds
+#include "codec/loops.inc"

@@ -1,0 +1,219 @@
+/* The loops for x86-64-v4 (AVX-512); the build sets -march. Vectors of
+ * sixteen lanes. */
+#include <immintrin.h>
+
+#include "codec/loops.h"
+
+enum { VECTORS = BAL_RANS_LANES / 16 };
+
+static inline __m512i bytes_at(const uint8_t *from)
+{
+    return _mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)from));
+}
+
+/* ---- pull --------------------------------------------------------------- */
+
+static inline __m512i refill(__m512i x, const uint8_t **at)
+{
+    __mmask16 low = _mm512_cmplt_epu32_mask(x, _mm512_set1_epi32(BAL_RANS_LOW));
+    __m256i next = _mm256_loadu_si256((const void *)*at);
+    __m512i words = _mm512_maskz_expand_epi32(low, _mm512_cvtepu16_epi32(next));
+
+    *at += 2 * (ptrdiff_t)_mm_popcnt_u32(low);
+    return _mm512_mask_or_epi32(x, low, _mm512_slli_epi32(x, 16), words);
+}
+
+static inline __m512i pull_slots(__m512i *x, const uint32_t *slots,
+                                 const uint8_t *table)
+{
+    const __m512i inside = _mm512_set1_epi32(BAL_RANS_SLOTS - 1);
+    __m512i index = _mm512_slli_epi32(bytes_at(table), BAL_RANS_BITS);
+
+    index = _mm512_or_si512(index, _mm512_and_si512(*x, inside));
+    __m512i slot = _mm512_i32gather_epi32(index, slots, 4);
+    __m512i freq = _mm512_and_si512(_mm512_srli_epi32(slot, 8), inside);
+    freq = _mm512_add_epi32(freq, _mm512_set1_epi32(1));
+    __m512i more =
+        _mm512_mullo_epi32(freq, _mm512_srli_epi32(*x, BAL_RANS_BITS));
+    *x = _mm512_add_epi32(more, _mm512_srli_epi32(slot, 20));
+    return _mm512_and_si512(slot, _mm512_set1_epi32(0xff));
+}
+
+static inline __m512i pull_bits(__m512i *x, __m512i k)
+{
+    const __m512i ones = _mm512_set1_epi32(-1);
+    __m512i raw = _mm512_andnot_si512(_mm512_sllv_epi32(ones, k), *x);
+
+    *x = _mm512_srlv_epi32(*x, k);
+    return raw;
+}
+
+static inline __m512i bits_behind(__m512i token, const bal_rans_pull *self)
+{
+    const __m512i one = _mm512_set1_epi32(1);
+    __m512i k = _mm512_srl_epi32(token, _mm_cvtsi32_si128((int)self->rule));
+
+    if (!self->rule)
+        return _mm512_i32gather_epi32(token, self->bits, 4);
+    return _mm512_sub_epi32(_mm512_max_epu32(k, one), one);
+}
+
+static inline void pull_raw(__m512i *x, const uint8_t **from,
+                            const bal_rans_pull *self, uint32_t *to,
+                            const __m512i *token)
+{
+    const __m512i piece = _mm512_set1_epi32(BAL_RANS_PIECE);
+    __m512i k[VECTORS];
+    __m512i raw[VECTORS];
+
+    for (size_t v = 0; v < VECTORS; v++) {
+        k[v] = bits_behind(token[v], self);
+        raw[v] = pull_bits(&x[v], _mm512_min_epu32(k[v], piece));
+        x[v] = refill(x[v], from);
+    }
+    for (size_t v = 0; v < VECTORS && self->steps > 2; v++) {
+        __m512i rest = _mm512_sub_epi32(_mm512_max_epu32(k[v], piece), piece);
+        __m512i more = pull_bits(&x[v], rest);
+        raw[v] =
+            _mm512_or_si512(raw[v], _mm512_slli_epi32(more, BAL_RANS_PIECE));
+        x[v] = refill(x[v], from);
+    }
+    for (size_t v = 0; v < VECTORS; v++)
+        _mm512_storeu_si512(to + 16 * v, raw[v]);
+}
+
+static size_t pull_v4(bal_rans_pull *self, bal_tile *tile, size_t n)
+{
+    const ptrdiff_t most = (ptrdiff_t)2 * BAL_RANS_LANES * self->steps;
+    const uint8_t *from = self->at;
+    __m512i x[VECTORS];
+    __m512i token[VECTORS];
+    size_t at = 0;
+
+    if (self->steps > 3)
+        return bal_rans_pull_rounds(self, tile, n);
+    for (size_t v = 0; v < VECTORS; v++)
+        x[v] = _mm512_loadu_si512(self->state + 16 * v);
+    for (; at < n && self->end - from >= most; at += BAL_RANS_LANES) {
+        for (size_t v = 0; v < VECTORS; v++) {
+            token[v] =
+                pull_slots(&x[v], self->slots, tile->table + at + 16 * v);
+            _mm_storeu_si128((void *)(tile->token + at + 16 * v),
+                             _mm512_cvtepi32_epi8(token[v]));
+            x[v] = refill(x[v], &from);
+        }
+        if (self->steps > 1)
+            pull_raw(x, &from, self, tile->raw + at, token);
+    }
+    for (size_t v = 0; v < VECTORS; v++)
+        _mm512_storeu_si512(self->state + 16 * v, x[v]);
+    self->at = from;
+    return at;
+}
+
+/* ---- push --------------------------------------------------------------- */
+
+/* The low halves of the lanes of out go below *at, the last lane's last. */
+static inline __m512i put_words(__m512i x, __mmask16 out, uint8_t **at)
+{
+    __m256i words = _mm512_cvtepi32_epi16(_mm512_maskz_compress_epi32(out, x));
+    uint32_t count = (uint32_t)_mm_popcnt_u32(out);
+
+    *at -= (size_t)2 * count;
+    _mm256_mask_storeu_epi16(*at, (__mmask16)((1u << count) - 1), words);
+    return _mm512_mask_srli_epi32(x, out, x, 16);
+}
+
+static inline __m512i push_bits(__m512i x, __m512i raw, __m512i k, uint8_t **at)
+{
+    __m512i left = _mm512_sub_epi32(_mm512_set1_epi32(31), k);
+    __mmask16 out = _mm512_test_epi32_mask(_mm512_srlv_epi32(x, left),
+                                           _mm512_set1_epi32(-1));
+
+    x = put_words(x, out, at);
+    return _mm512_or_si512(_mm512_sllv_epi32(x, k), raw);
+}
+
+/* The high halves of 32-bit products. */
+static inline __m512i high_of(__m512i a, __m512i b)
+{
+    __m512i even = _mm512_srli_epi64(_mm512_mul_epu32(a, b), 32);
+    __m512i odd =
+        _mm512_mul_epu32(_mm512_srli_epi64(a, 32), _mm512_srli_epi64(b, 32));
+
+    return _mm512_mask_blend_epi32(0xaaaa, even, odd);
+}
+
+static inline __m512i push_tokens(__m512i x, const bal_rans_codes *codes,
+                                  const uint16_t *symbol, uint8_t **at)
+{
+    const __m512i thirteen = _mm512_set1_epi32(0x1fff);
+    __m512i index =
+        _mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)symbol));
+    __m512i packed = _mm512_i32gather_epi32(index, codes->packed, 4);
+    __m512i reciprocal = _mm512_i32gather_epi32(index, codes->reciprocal, 4);
+    __m512i freq = _mm512_and_si512(packed, thirteen);
+    __m512i bias = _mm512_and_si512(_mm512_srli_epi32(packed, 13), thirteen);
+    __mmask16 out =
+        _mm512_cmpge_epu32_mask(_mm512_srli_epi32(x, 31 - BAL_RANS_BITS), freq);
+
+    x = put_words(x, out, at);
+    __m512i quotient = _mm512_srlv_epi32(high_of(x, reciprocal),
+                                         _mm512_srli_epi32(packed, 26));
+    __m512i times = _mm512_sub_epi32(_mm512_set1_epi32(BAL_RANS_SLOTS), freq);
+    x = _mm512_add_epi32(x, bias);
+    return _mm512_add_epi32(x, _mm512_mullo_epi32(quotient, times));
+}
+
+static inline void push_raw(__m512i *x, uint8_t **to, const bal_tile *tile,
+                            size_t at, unsigned steps)
+{
+    const __m512i piece = _mm512_set1_epi32(BAL_RANS_PIECE);
+    const __m512i low = _mm512_set1_epi32((1 << BAL_RANS_PIECE) - 1);
+    __m512i k[VECTORS];
+    __m512i raw[VECTORS];
+
+    for (size_t v = 0; v < VECTORS; v++) {
+        k[v] = bytes_at(tile->bits + at + 16 * v);
+        raw[v] = _mm512_loadu_si512(tile->raw + at + 16 * v);
+    }
+    for (size_t v = VECTORS; v-- > 0 && steps > 2;) {
+        __m512i rest = _mm512_sub_epi32(_mm512_max_epu32(k[v], piece), piece);
+        x[v] = push_bits(x[v], _mm512_srli_epi32(raw[v], BAL_RANS_PIECE), rest,
+                         to);
+    }
+    for (size_t v = VECTORS; v-- > 0;)
+        x[v] = push_bits(x[v], _mm512_and_si512(raw[v], low),
+                         _mm512_min_epu32(k[v], piece), to);
+}
+
+static void push_v4(bal_rans_push *self, const bal_tile *tile, size_t n)
+{
+    uint8_t *to = self->at;
+    __m512i x[VECTORS];
+
+    if (self->steps > 3) {
+        bal_rans_push_rounds(self, tile, n);
+        return;
+    }
+    for (size_t v = 0; v < VECTORS; v++)
+        x[v] = _mm512_loadu_si512(self->state + 16 * v);
+    while (n) {
+        n -= BAL_RANS_LANES;
+        if (self->steps > 1)
+            push_raw(x, &to, tile, n, self->steps);
+        for (size_t v = VECTORS; v-- > 0;)
+            x[v] =
+                push_tokens(x[v], self->codes, tile->symbol + n + 16 * v, &to);
+    }
+    for (size_t v = 0; v < VECTORS; v++)
+        _mm512_storeu_si512(self->state + 16 * v, x[v]);
+    self->at = to;
+}
+
+#define RAW_BITS raw_bits_by_float
+#define TABLE    bal_loops_v4
+#define ISA      "v4"
+#define PUSH     push_v4
+#define PULL     pull_v4
+#include "codec/loops.inc"
