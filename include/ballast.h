@@ -887,7 +887,7 @@ BAL_API BAL_CHECK int bal_fsck(bal_store *store, bal_tenant *tenant,
 
 typedef struct bal_gc_report {
     uint64_t bytes_freed, blocks;
-    uint64_t recompressed;           /* blocks */
+    uint64_t recompressed;              /* blocks */
     uint64_t bytes_before, bytes_after; /* of these, at rest */
 } bal_gc_report;
 enum bal_gc_flags {

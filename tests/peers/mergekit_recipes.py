@@ -121,7 +121,8 @@ class Maker:
             odd = odd | tied if kind > 0.15 else odd
             deep = self.chance(0.15)
             # Nearly the same: arcee_fusion's mask of it is rounding noise.
-            odd = odd | ({"la-near"} if "arcee" in self.method else set())
+            near = {"la-near", "la-f32-base", "la-tied-base"}
+            odd = odd | (near if "arcee" in self.method else set())
             names = [name for name in names if name not in odd
                      and ("deep" in name) == deep]
         self.rng.shuffle(names)
@@ -273,7 +274,7 @@ def rename(value, old, new):
 
 
 def chain(seed):
-    """Documents, of which a later one has an earlier one's result as a model."""
+    """Documents, each of which but the first merges what another made."""
     rng = random.Random(f"chain {seed}")
     documents = []
     while len(documents) < rng.randint(2, 3):

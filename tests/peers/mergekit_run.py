@@ -12,12 +12,10 @@ import json
 import os
 import subprocess
 
-# No model is looked for anywhere but in the folder.
-os.environ["HF_HUB_OFFLINE"] = "1"
-
 import numpy as np
 import torch
 import yaml
+from huggingface_hub import constants
 from mergekit import merge, plan, sparsify
 from mergekit.config import MergeConfiguration
 from mergekit.graph import Executor
@@ -81,6 +79,8 @@ class Mergekit:
     def __init__(self, models, work):
         self.models, self.work, self.count = models, work, 0
         self.same_labels = False
+        # No model is looked for anywhere but in the folder.
+        constants.HF_HUB_OFFLINE = True
         torch.set_num_threads(1)
         sparsify.torch = sce.torch = Stable()
         MergeConfiguration.referenced_models = models_of
@@ -149,8 +149,9 @@ class Ballast:
 
     def __init__(self, models, work, more=()):
         self.work, self.count, self.ref = work, 0, None
-        names = {name: name for name in os.listdir(models)}
-        self.map = [word for name, model in [*names.items(), *dict(more).items()]
+        names = sorted(os.listdir(models))
+        called = dict(zip(names, names)) | dict(more)
+        self.map = [word for name, model in called.items()
                     for word in ("--map", f"{name}={model}")]
         self.program("init")
         for name in names:

@@ -143,15 +143,15 @@ static void the_same_block_is_put_once(void)
     bal_hash_of(&id, data, BLOCKS_SIZE);
     CHECK_OK(bal_batch_begin(&batch, self.blocks, blocks_tenant,
                              BAL_EFFORT_AUTO, &check_err));
-    CHECK_OK(bal_batch_put(&batch, &id, (bal_bytes){ data, BLOCKS_SIZE }, &of_two,
-                           &first, &check_err));
+    CHECK_OK(bal_batch_put(&batch, &id, (bal_bytes){ data, BLOCKS_SIZE },
+                           &of_two, &first, &check_err));
     /* Not even looked at: the id is what counts. */
-    CHECK_OK(bal_batch_put(&batch, &id, (bal_bytes){ NULL, 0 }, &of_two, &second,
-                           &check_err));
+    CHECK_OK(bal_batch_put(&batch, &id, (bal_bytes){ NULL, 0 }, &of_two,
+                           &second, &check_err));
     CHECK(first.stored == second.stored && first.codec == second.codec);
     CHECK_OK(bal_batch_settle(&batch, self.work, &check_err));
-    CHECK_OK(bal_batch_put(&batch, &id, (bal_bytes){ NULL, 0 }, &of_two, &second,
-                           &check_err));
+    CHECK_OK(bal_batch_put(&batch, &id, (bal_bytes){ NULL, 0 }, &of_two,
+                           &second, &check_err));
     CHECK_OK(bal_batch_settle(&batch, self.work, &check_err));
     bal_batch_done(&batch);
     count_blocks(self.blocks, &found);
@@ -175,8 +175,8 @@ static int put_one(size_t i, void *ctx, bal_error *err)
     blocks_data(data, 2);
     data[0] = (uint8_t)(i / 4);
     bal_hash_of(&id, data, BLOCKS_SIZE);
-    return bal_batch_put(&self->batch, &id, (bal_bytes){ data, BLOCKS_SIZE }, &of_two,
-                         &put, err);
+    return bal_batch_put(&self->batch, &id, (bal_bytes){ data, BLOCKS_SIZE },
+                         &of_two, &put, err);
 }
 
 static int read_one(size_t i, void *ctx, bal_error *err)
@@ -381,8 +381,8 @@ static void what_is_not_settled_leaves_nothing(void)
     bal_hash_of(&id, data, BLOCKS_SIZE);
     CHECK_OK(bal_batch_begin(&batch, self.blocks, blocks_tenant,
                              BAL_EFFORT_AUTO, &check_err));
-    CHECK_OK(bal_batch_put(&batch, &id, (bal_bytes){ data, BLOCKS_SIZE }, &of_two,
-                           &put, &check_err));
+    CHECK_OK(bal_batch_put(&batch, &id, (bal_bytes){ data, BLOCKS_SIZE },
+                           &of_two, &put, &check_err));
     CHECK_RC(BAL_ENOTFOUND, blocks_read(self.blocks, &id, back));
     bal_batch_done(&batch);
     bal_batch_done(&batch);

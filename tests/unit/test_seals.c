@@ -26,7 +26,12 @@ static void fill_shared(bal_graph *graph)
     const bal_export_row copy = { graphs_id("c1"), "/copy", 6 };
     uint64_t revoked = 0;
     bal_id b9 = graphs_id("b9");
+    bal_id b2 = graphs_id("b2");
+    const bal_block_row coded = { .id = graphs_id("b1"),
+                                  .bases = &b2,
+                                  .base_count = 1 };
 
+    CHECK_OK(bal_graph_bases_add(graph, acme, &coded, &check_err));
     CHECK_OK(bal_graph_grant(graph, acme, &grant, &check_err));
     grant.manifest = graphs_id("m2");
     CHECK_OK(bal_graph_grant(graph, acme, &grant, &check_err));
@@ -95,7 +100,7 @@ static void fill(const char *name)
  */
 
 /* What the id of the object covers, which fsck computes again; what it compares
- * with what a manifest says; what is not there for long. */
+ * with what a manifest or a block's header says; what is not there for long. */
 static const struct {
     const char *table, *column;
 } others[] = {
@@ -105,6 +110,7 @@ static const struct {
     { "commits", "metadata" },   { "uses", "manifest" },
     { "uses", "block" },         { "intended", "session" },
     { "intended", "tenant" },    { "intended", "id" },
+    { "bases", "block" },        { "bases", "base" },
 };
 
 static bool is_other(const char *table, const char *column)
