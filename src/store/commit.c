@@ -126,7 +126,10 @@ static int find_anchor(bal_anchor *out, bal_tenant *tenant, bal_model *model,
     bal_id head;
     bal_anchor_wish wish = { draft->anchor, draft->parent };
 
-    if (tenant->store->effort == BAL_EFFORT_NONE)
+    const char *anchoring = tenant->store->settings[BAL_SETTING_ANCHORING];
+
+    if (tenant->store->effort == BAL_EFFORT_NONE || !anchoring ||
+        strcmp(anchoring, "on") != 0)
         return 0;
     if (!wish.parent && tenant->number &&
         !bal_resolve(&head, tenant, draft->ref ? draft->ref : "main", NULL))

@@ -91,7 +91,15 @@ static int check_any(const char *value, bal_error *err)
     return 0;
 }
 
+static int check_switch(const char *value, bal_error *err)
+{
+    if (!strcmp(value, "on") || !strcmp(value, "off"))
+        return 0;
+    return bal_fail(err, BAL_EINVAL, "on or off, not '%s'", value);
+}
+
 static const setting_row rows[BAL_SETTINGS] = {
+    [BAL_SETTING_ANCHORING] = { "anchoring", false, check_switch, "off" },
     [BAL_SETTING_BACKEND] = { "backend", true, check_any },
     [BAL_SETTING_BLOCK_SIZE] = { "block_size", true, check_block_size },
     [BAL_SETTING_COMPRESSION] = { "compression", false, check_compression },
@@ -122,9 +130,10 @@ static int setting_find(bal_setting *out, const char *key, bal_error *err)
         *out = (bal_setting)i;
         return 0;
     }
-    return bal_hint(err, bal_fail(err, BAL_EINVAL, "no setting '%s'", key),
-                    "settings are backend, block_size, compression, db, "
-                    "default_jobs, format, tenant, view_cache");
+    return bal_hint(
+        err, bal_fail(err, BAL_EINVAL, "no setting '%s'", key),
+        "settings are anchoring, backend, block_size, compression, db, "
+        "default_jobs, format, tenant, view_cache");
 }
 
 static int load_one(bal_store *self, size_t i, bal_error *err)

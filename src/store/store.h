@@ -12,6 +12,7 @@
 
 /* The settings, by the order of the rows in settings.c. */
 typedef enum bal_setting {
+    BAL_SETTING_ANCHORING,
     BAL_SETTING_BACKEND,
     BAL_SETTING_BLOCK_SIZE,
     BAL_SETTING_COMPRESSION,

@@ -7,9 +7,26 @@ import struct
 
 import numpy as np
 
+import support
 from support import load, save
 
 HEADER, HEAD, SPAN = 64, 8, 56
+
+
+class Store(support.Store):
+    """One that stores commits by their distance."""
+
+    def __call__(self, *args, code=0, **more):
+        made = (self.root / "store.json").exists()
+        init = "init" in args[:3]
+        if not made and not init:
+            super().__call__("init")
+        done = None if not init else super().__call__(*args, code=code, **more)
+        if not made and (self.root / "store.json").exists():
+            super().__call__("config", "anchoring", "on")
+        return done or super().__call__(*args, code=code, **more)
+
+
 DEPTH_MAX = 6
 
 

@@ -6,9 +6,8 @@ import random
 import numpy as np
 import pytest
 
-from anchored import (are_sound, at_rest, based, blocks, chain, comes_back,
+from anchored import (Store, are_sound, at_rest, based, blocks, chain, comes_back,
                       commit, commit_all, tuned, write)
-from support import Store
 from test_damage import change
 from test_heal import kinds
 

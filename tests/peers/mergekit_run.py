@@ -185,9 +185,10 @@ class Ballast:
         """As of Mergekit; a refusal is an exit status and what was said."""
         done = self.bring(text, seed)
         if done.returncode:
-            recorded = not self.program("show", self.ref).returncode
+            new = self.ref == f"out-{self.count}"
+            new = new and not self.program("show", self.ref).returncode
             return None, (f"exit {done.returncode}: {done.stderr.strip()}"
-                          f"{' AND IT IS RECORDED' if recorded else ''}")
+                          f"{' AND IT IS RECORDED' if new else ''}")
         out = self.work / f"ours-{self.count}"
         done = self.program("checkout", self.ref, "-o", out)
         if done.returncode:

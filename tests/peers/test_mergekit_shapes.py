@@ -244,6 +244,7 @@ models:
 """
 
 
+@pytest.mark.parametrize("first", ["la-tied", "la-dense"])
 @pytest.mark.parametrize("more", [
     "tokenizer_source: union", "tokenizer_source: la-words", "tokenizer: {}",
     "tokenizer_source: base\nbase_model: la-words\nparameters: {weight: 1}",
@@ -253,8 +254,9 @@ models:
     "tokenizer: {tokens: {w29: {source: {kind: zero}}}}",
     "tokenizer: {tokens: {new: {source: {kind: model_token, model: la-f32, "
     "token_id: 9}}}}"])
-def test_a_vocabulary_is_what_mergekit_makes_of_it(both, more):
-    assert outcome(both, WORDS + more + "\n") == ("same", "")
+def test_a_vocabulary_is_what_mergekit_makes_of_it(both, more, first):
+    text = (WORDS + more + "\n").replace("la-tied", first)
+    assert outcome(both, text) == ("same", "")
 
 
 @pytest.mark.parametrize("more", [

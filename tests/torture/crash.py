@@ -223,6 +223,7 @@ class Scenario:
 
 def one_commit(place):
     place.must(["init", "--block-size", "8K"])
+    place.must(["config", "anchoring", "on"])
     place.must(["commit", "base", "-m", "first", "--ref", "main"])
 
 

@@ -85,6 +85,7 @@ def tip(place, spec="main"):
 
 def keyed(place):
     place.must(["init", "--block-size", "8K"])
+    place.must(["config", "anchoring", "on"])
     place.must(["key", "generate", "-o", "key.pem"])
 
 
@@ -178,6 +179,7 @@ def base_deleted(case, place, done):
 def plain(place):
     """Three commits that are stored as they are, and now need not be."""
     place.must(["init", "--block-size", "8K", "--compression", "none"])
+    place.must(["config", "anchoring", "on"])
     trees = {}
     for name in ("base", "tuned", "other"):
         place.must(["commit", name, "-m", name, "--ref", name])
@@ -190,6 +192,7 @@ def plain(place):
 def a_chain(place):
     """The same, of which one is stored by the next, whose base has gone."""
     place.must(["init", "--block-size", "8K"])
+    place.must(["config", "anchoring", "on"])
     facts = {"trees": {}}
     for name in ("base", "tuned", "other"):
         place.must(["commit", name, "-m", name, "--ref", name])
@@ -260,6 +263,7 @@ def without_key(case, place):
 def shared(place):
     """A view of partner over main, cached."""
     place.must(["init", "--block-size", "8K"])
+    place.must(["config", "anchoring", "on"])
     place.must(["commit", "base", "-m", "first", "--ref", "main"])
     place.must(["grant", "main", "--to", "partner"])
     place.must(["merge", "acme:main@1.0", "-m", "v", "--ref", "view"],
@@ -297,6 +301,7 @@ def granted(_, place, done):
 
 def own_view(place):
     place.must(["init", "--block-size", "8K"])
+    place.must(["config", "anchoring", "on"])
     place.must(["commit", "base", "-m", "first", "--ref", "main"])
     place.must(["merge", "main@1.0", "-m", "v", "--ref", "view"])
     return {"tree": content(place, "view")}

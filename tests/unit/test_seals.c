@@ -26,12 +26,6 @@ static void fill_shared(bal_graph *graph)
     const bal_export_row copy = { graphs_id("c1"), "/copy", 6 };
     uint64_t revoked = 0;
     bal_id b9 = graphs_id("b9");
-    bal_id b2 = graphs_id("b2");
-    const bal_block_row coded = { .id = graphs_id("b1"),
-                                  .bases = &b2,
-                                  .base_count = 1 };
-
-    CHECK_OK(bal_graph_bases_add(graph, acme, &coded, &check_err));
     CHECK_OK(bal_graph_grant(graph, acme, &grant, &check_err));
     grant.manifest = graphs_id("m2");
     CHECK_OK(bal_graph_grant(graph, acme, &grant, &check_err));
@@ -72,11 +66,17 @@ static void fill(const char *name)
     BAL_OWN(bal_graph) graph = graphs_open(name);
     bool too = false;
     bal_id c0 = graphs_id("c0");
+    bal_id b2 = graphs_id("b2");
+    const bal_block_row coded = { .id = graphs_id("b1"),
+                                  .bases = &b2,
+                                  .base_count = 1 };
 
     graphs_leaf(graph, "acme", "m0", "b0");
     graphs_leaf(graph, "acme", "m1", "b1 b2");
     graphs_leaf(graph, "acme", "m2", "b2");
     graphs_commit(graph, "acme", "c1", "m1", NULL);
+    CHECK_OK(bal_graph_bases_add(graph, graphs_tenant(graph, "acme"), &coded,
+                                 &check_err));
     graphs_commit(graph, "acme", "c0", "m0", "c1");
     graphs_commit(graph, "acme", "c2", "m2", "c0");
     CHECK_OK(bal_graph_commit_forget(graph, graphs_tenant(graph, "acme"), &c0,
