@@ -382,7 +382,7 @@ static int pass_codec(void *ctx, const bal_value *columns, size_t count,
                       bal_error *err)
 {
     const codec_job *job = ctx;
-    uint64_t numbers[4];
+    uint64_t numbers[4] = { 0 };
 
     for (size_t i = 0; i < count && i < 4; i++) {
         int rc = bal_column_count(&numbers[i], &columns[i], err);

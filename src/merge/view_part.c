@@ -88,10 +88,10 @@ static int check_seen(const part *self, bal_error *err)
     const bal_view_shift *shift = &self->want.shift;
 
     for (uint64_t i = 0; i < shift->count; i++) {
+        unsigned long long layer = shift->first + i;
         if (!self->seen[i])
             return bal_fail(err, BAL_EINVAL, "'%s' has no layer %llu",
-                            name_of(self),
-                            (unsigned long long)(shift->first + i));
+                            name_of(self), layer);
     }
     return 0;
 }
@@ -117,10 +117,10 @@ static int add_layer(part *self, size_t i, const bal_layer *layer,
         layer->number - shift->first >= shift->count)
         return 0;
     uint64_t at = layer->number - shift->first;
+    unsigned long long now = shift->at + at;
     self->seen[at] = true;
     int rc = bal_buf_format(&renamed, err, "%.*s%llu%s", (int)layer->stack,
-                            name, (unsigned long long)(shift->at + at),
-                            name + layer->rest);
+                            name, now, name + layer->rest);
     return rc ? rc : add_as(self, i, bal_buf_string(&renamed), err);
 }
 

@@ -134,21 +134,31 @@ static void rows_are_summed_in_order_from_0_on(void)
     }
 }
 
+static void check_fma(const bal_kernels *kernels, float weight)
+{
+    memcpy(got, b, sizeof(b));
+    kernels->fma_f32(got, (double)weight, a, LESS);
+    for (size_t k = 0; k < LESS; k++) {
+        double sum = (double)fmaf(weight, (float)a[k], (float)b[k]);
+        CHECK(isnan(sum) ? isnan(got[k]) : got[k] == sum);
+    }
+}
+
+/* With a weight of 1 + 2^-15, some sums lie so near the middle of two F32 that
+ * they are there once they are rounded to double. */
 static void a_fused_sum_is_that_of_fmaf(void)
 {
     fill_all();
     narrow(a);
     narrow(b);
+    for (size_t k = 0; k < 4; k++) {
+        a[k] = k % 2 ? -0x1.fffcp-25 : 0x1.fffcp-25;
+        b[k] = k / 2 ? -0x1.000002p0 : 0x1.000002p0;
+    }
     for (size_t i = 0; i < bal_kernels_count(); i++) {
-        const bal_kernels *kernels = bal_kernels_at(i);
-
-        check_row(kernels->isa);
-        memcpy(got, b, sizeof(b));
-        kernels->fma_f32(got, (double)0.3f, a, LESS);
-        for (size_t k = 0; k < LESS; k++) {
-            double sum = (double)fmaf(0.3f, (float)a[k], (float)b[k]);
-            CHECK(isnan(sum) ? isnan(got[k]) : got[k] == sum);
-        }
+        check_row(bal_kernels_at(i)->isa);
+        check_fma(bal_kernels_at(i), 0.3f);
+        check_fma(bal_kernels_at(i), 0x1.0002p0f);
     }
 }
 

@@ -151,6 +151,25 @@ static void values_alone_need_no_look_for_equal_ones(void)
     CHECK(ranked.least == fabs(x[order[MOST / 2]]));
 }
 
+static void an_open_end_wants_nothing(void)
+{
+    for (size_t open = 0; open < 2; open++) {
+        BAL_OWN(bal_ranking) ranking = NULL;
+        uint64_t state = 11;
+        uint64_t from, to;
+
+        wide(&state);
+        CHECK_OK(
+            bal_ranking_new(&ranking, MOST, MOST / 2, MOST, true, &check_err));
+        if (open)
+            bal_ranking_ends_open(ranking);
+        give(ranking, 0, MOST);
+        CHECK(bal_ranking_next(ranking));
+        CHECK(bal_ranking_wants(ranking, 0, &from, &to));
+        CHECK(bal_ranking_wants(ranking, 1, &from, &to) == !open);
+    }
+}
+
 static void zeros_are_known_before_ranks_are_told(void)
 {
     BAL_OWN(bal_ranking) ranking = NULL;
@@ -170,6 +189,7 @@ static void zeros_are_known_before_ranks_are_told(void)
 static const check_test tests[] = {
     { TEST(what_a_pass_wants_is_enough) },
     { TEST(values_alone_need_no_look_for_equal_ones) },
+    { TEST(an_open_end_wants_nothing) },
     { TEST(zeros_are_known_before_ranks_are_told) },
 };
 
