@@ -223,12 +223,12 @@ class Scenario:
 
 def one_commit(place):
     place.must(["init", "--block-size", "8K"])
-    place.must(["config", "anchoring", "on"])
     place.must(["commit", "base", "-m", "first", "--ref", "main"])
 
 
 def two_commits(place):
     one_commit(place)
+    place.must(["config", "anchoring", "on"])
     place.must(["commit", "tuned", "-m", "second", "--ref", "main"])
     return {"based": promises.based(place)}
 

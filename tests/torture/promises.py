@@ -85,7 +85,6 @@ def tip(place, spec="main"):
 
 def keyed(place):
     place.must(["init", "--block-size", "8K"])
-    place.must(["config", "anchoring", "on"])
     place.must(["key", "generate", "-o", "key.pem"])
 
 
@@ -158,6 +157,7 @@ def near_to(place, name, to):
 def a_base(place):
     """What goes is what the commit that stays is stored by."""
     keyed(place)
+    place.must(["config", "anchoring", "on"])
     near_to(place, "child", "tuned")
     place.must(["commit", "base", "-m", "first", "--ref", "main"])
     facts = secret(place, "main")
@@ -179,7 +179,6 @@ def base_deleted(case, place, done):
 def plain(place):
     """Three commits that are stored as they are, and now need not be."""
     place.must(["init", "--block-size", "8K", "--compression", "none"])
-    place.must(["config", "anchoring", "on"])
     trees = {}
     for name in ("base", "tuned", "other"):
         place.must(["commit", name, "-m", name, "--ref", name])
@@ -263,7 +262,6 @@ def without_key(case, place):
 def shared(place):
     """A view of partner over main, cached."""
     place.must(["init", "--block-size", "8K"])
-    place.must(["config", "anchoring", "on"])
     place.must(["commit", "base", "-m", "first", "--ref", "main"])
     place.must(["grant", "main", "--to", "partner"])
     place.must(["merge", "acme:main@1.0", "-m", "v", "--ref", "view"],
@@ -301,7 +299,6 @@ def granted(_, place, done):
 
 def own_view(place):
     place.must(["init", "--block-size", "8K"])
-    place.must(["config", "anchoring", "on"])
     place.must(["commit", "base", "-m", "first", "--ref", "main"])
     place.must(["merge", "main@1.0", "-m", "v", "--ref", "view"])
     return {"tree": content(place, "view")}

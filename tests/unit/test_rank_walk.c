@@ -35,6 +35,13 @@ static void wide(uint64_t *state)
     }
 }
 
+/* The same, with hundreds of each. */
+static void coarse(uint64_t *state)
+{
+    for (size_t i = 0; i < MOST; i++)
+        x[i] = 1 + (double)(strange_bits(state) >> 53) * 0x1p-11;
+}
+
 static void zeros(uint64_t *state)
 {
     halves(state);
@@ -106,6 +113,8 @@ static const struct {
     { "all", halves, 0, MOST, true, MOST },
     { "largest of many", wide, MOST / 2, MOST, true, 2 * MOST },
     { "middle of many", wide, MOST / 3, MOST - 7000, false, 3 * MOST },
+    { "largest of equals", coarse, MOST / 2, MOST, true, 2 * MOST },
+    { "middle of equals", coarse, MOST / 3, MOST - 7000, false, 3 * MOST },
     { "some of the zeros", zeros, MOST / 4, MOST, true, MOST + 263000 },
 };
 
