@@ -9,6 +9,7 @@
 #include "core/hash.h"
 #include "core/room.h"
 #include "core/str.h"
+#include "store/anchor.h"
 #include "store/fsck.h"
 #include "store/manifest.h"
 
@@ -42,7 +43,7 @@ typedef struct heal_job {
     bal_fsck_block *block;
     size_t first, count; /* runs */
     uint64_t size;
-    unsigned width;
+    bal_block_kind kind; /* as it was put with, so that the same is put again */
     why_not why;
     bal_put put;
 } heal_job;
@@ -75,14 +76,6 @@ static bool lost(const bal_fsck_block *block)
 
 /* ---- what a block is made of -------------------------------------------- */
 
-static unsigned width_of(const bal_tensor *entry)
-{
-    unsigned bits =
-        entry->part == BAL_PART_TENSOR ? bal_dtype_bits(entry->dtype) : 0;
-
-    return bits % 8 || bits > 64 ? 0 : bits / 8;
-}
-
 /* The entry in the folder, and in *why what is against it. */
 static size_t find_entry(const healing *self, const bal_tensor *entry,
                          why_not *why)
@@ -114,7 +107,7 @@ static int add_job(healing *self, bal_fsck_block *block,
         .block = block,
         .first = self->run_count,
         .size = size,
-        .width = width_of(entry),
+        .kind = bal_anchor_kind(entry),
     };
     return 0;
 }
@@ -128,6 +121,8 @@ static int add_run(healing *self, const bal_tensor *entry, uint64_t offset,
     size_t at = find_entry(self, entry, &why);
     if (at == BAL_NONE)
         job->why = why;
+    if (bal_anchor_kind(entry).kind != job->kind.kind)
+        job->kind.kind = BAL_NUMBER_BYTES;
 
     heal_run *runs = bal_room_for_one(self->runs, self->run_count,
                                       &self->run_room, sizeof(*runs));
@@ -228,9 +223,8 @@ static int heal_one(size_t i, void *ctx, bal_error *err)
         job->why = NOT_SAME;
         return 0;
     }
-    const bal_block_kind kind = { .width = job->width };
     return bal_batch_put(&self->batch, &id,
-                         (bal_bytes){ data, (size_t)job->size }, &kind,
+                         (bal_bytes){ data, (size_t)job->size }, &job->kind,
                          &job->put, err);
 }
 
