@@ -25,7 +25,7 @@ static void view_free(bal_model *model)
 {
     bal_view *self = (bal_view *)model;
 
-    for (size_t i = 0; i < self->count; i++)
+    for (size_t i = 0; self->inputs && i < self->count; i++)
         bal_model_free(self->inputs[i]);
     for (size_t i = 0; i < self->row_count; i++) {
         free(self->rows[i].prepared);
