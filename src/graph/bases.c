@@ -30,6 +30,17 @@ int bal_graph_bases_add(bal_graph *self, int64_t tenant,
     return 0;
 }
 
+int bal_bases_clear(bal_graph *self, int64_t tenant, const bal_id *id,
+                    bal_error *err)
+{
+    const bal_value args[] = { bal_int(tenant), bal_id_value(id) };
+
+    return bal_db_run(self->db,
+                      "DELETE FROM bases WHERE block = (SELECT number "
+                      "FROM blocks WHERE tenant = $1 AND id = $2)",
+                      args, 2, NULL, err);
+}
+
 typedef struct base_job {
     bal_graph_base_fn *fn;
     void *ctx;

@@ -376,18 +376,6 @@ int bal_graph_tenant_forget(bal_graph *self, int64_t tenant, bal_error *err)
     return bal_tx_commit(&tx, err);
 }
 
-/* What it is coded by; what is coded by it still holds it. */
-static int forget_bases(bal_graph *self, int64_t tenant, const bal_id *id,
-                        bal_error *err)
-{
-    const bal_value args[] = { bal_int(tenant), bal_id_value(id) };
-
-    return bal_db_run(self->db,
-                      "DELETE FROM bases WHERE block = (SELECT number "
-                      "FROM blocks WHERE tenant = $1 AND id = $2)",
-                      args, 2, NULL, err);
-}
-
 /* Of all of them first: some are coded by others, in any order. */
 int bal_graph_blocks_forget(bal_graph *self, int64_t tenant, const bal_id *ids,
                             size_t count, bal_error *err)
@@ -396,7 +384,7 @@ int bal_graph_blocks_forget(bal_graph *self, int64_t tenant, const bal_id *ids,
 
     int rc = bal_tx_begin(&tx, self->db, BAL_TX_WRITE, err);
     for (size_t i = 0; i < count && !rc; i++)
-        rc = forget_bases(self, tenant, &ids[i], err);
+        rc = bal_bases_clear(self, tenant, &ids[i], err);
     for (size_t i = 0; i < count && !rc; i++)
         rc = bal_graph_block_forget(self, tenant, &ids[i], err);
     if (rc)

@@ -242,13 +242,13 @@ BAL_CHECK int bal_graph_intended(bal_graph *self, const char *except,
 
 /* ---- counting ---------------------------------------------------------- */
 
-/* tenant 0: all. */
 /* Blocks by codec: how many, bytes decoded and at rest. tenant 0: of all. */
 typedef int bal_graph_codec_fn(void *ctx, unsigned codec, uint64_t blocks,
                                uint64_t bytes, uint64_t stored, bal_error *err);
 BAL_CHECK int bal_graph_codecs(bal_graph *self, int64_t tenant,
                                bal_graph_codec_fn *fn, void *ctx,
                                bal_error *err);
+/* tenant 0: all. */
 BAL_CHECK int bal_graph_stats(bal_graph *self, int64_t tenant, bal_stats *out,
                               bal_error *err);
 /* What the database itself finds wrong with itself; rows that point nowhere:

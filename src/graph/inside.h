@@ -41,6 +41,9 @@ BAL_CHECK int bal_graph_number(bal_graph *self, const char *sql,
 BAL_CHECK int bal_graph_each_id(bal_graph *self, const char *sql,
                                 const bal_value *args, size_t count,
                                 bal_graph_id_fn *fn, void *ctx, bal_error *err);
+/* Forget what a block is coded by; what is coded by it still holds it. */
+BAL_CHECK int bal_bases_clear(bal_graph *self, int64_t tenant, const bal_id *id,
+                              bal_error *err);
 /* The number a commit has inside; *there false if it is not known. */
 BAL_CHECK int bal_commit_number(bal_graph *self, int64_t tenant,
                                 const bal_id *id, int64_t *number, bool *there,

@@ -192,10 +192,7 @@ int bal_graph_block_renew(bal_graph *self, int64_t tenant,
     if (!changed)
         return bal_fail(err, BAL_ENOTFOUND, "block '%s' has no row",
                         bal_id_short(&row->id).text);
-    rc = bal_db_run(self->db,
-                    "DELETE FROM bases WHERE block = (SELECT number "
-                    "FROM blocks WHERE tenant = $1 AND id = $2)",
-                    args, 2, NULL, err);
+    rc = bal_bases_clear(self, tenant, &row->id, err);
     return rc ? rc : bal_graph_bases_add(self, tenant, row, err);
 }
 
