@@ -14,6 +14,8 @@ typedef struct bal_staged {
     char *name;
     char *temp; /* the backend's own */
     uint64_t size;
+    bool keeps; /* what has the name already stays, at settling */
+    bool kept;  /* it did: this is still staged */
 } bal_staged;
 
 typedef int bal_listed_fn(void *ctx, const char *name, uint64_t size,
@@ -33,8 +35,9 @@ typedef struct bal_backend_ops {
                  const bal_bytes *parts, size_t count, bal_error *err);
     /* Make each staged run durable, then seen under its name whole, then its
      * directories durable, each synced once. One that is there already is
-     * replaced (it has the same content). Empties what it has settled, also
-     * when it fails half way. */
+     * replaced (it has the same content), or with staged->keeps stays, however
+     * many settle at once: then staged->kept is set and the staged run is left
+     * as it is. Empties what it has settled, also when it fails half way. */
     int (*settle)(bal_backend *self, bal_staged *staged, size_t count,
                   bal_work *work, bal_error *err);
     /* Remove what was staged and not settled, and empty it. */

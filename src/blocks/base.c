@@ -167,3 +167,101 @@ int bal_blocks_bases(bal_blocks *self, const char *tenant, const bal_id *id,
     }
     return rc;
 }
+
+/* ---- for a block that is being written ------------------------------------
+ */
+
+void bal_ground_done(bal_ground *self)
+{
+    free(self->bytes);
+    bal_arena_done(&self->arena);
+}
+
+static int depth_of(bal_ground *self, const bal_batch *batch, const bal_id *id,
+                    bal_error *err)
+{
+    bal_base *base = &self->base;
+
+    base->depth = 0;
+    base->len = 0;
+    for (size_t i = 0; i < base->count; i++) {
+        const bal_block_span *span = &base->spans[i];
+        unsigned depth = 0;
+        int rc = 0;
+        base->len += span->len;
+        if (bal_id_equal(&span->id, id))
+            return bal_fail(err, BAL_EINVAL, "a block is no base of itself");
+        if (!i || !bal_id_equal(&span->id, &span[-1].id))
+            rc = bal_block_depth(&depth, batch->blocks, batch->tenant,
+                                 &span->id, err);
+        if (rc)
+            return rc;
+        base->depth = base->depth > depth ? base->depth : depth + 1;
+    }
+    return 0;
+}
+
+/* Where a base is too deep, what it is coded by itself is as good a base, if
+ * less near: of a whole block that is coded by as many bytes. */
+static int climb(bal_ground *self, const bal_batch *batch, bool *climbed,
+                 bal_error *err)
+{
+    const bal_block_span *span = self->base.spans;
+    bal_base above = { 0 };
+    int rc = 0;
+
+    *climbed = false;
+    if (self->base.count != 1 || span->offset || span->len != span->size)
+        return 0;
+    rc = bal_base_of(&above, &self->arena, batch->blocks, batch->tenant,
+                     &span->id, err);
+    if (rc || above.len != span->len)
+        return rc;
+    self->base = above;
+    *climbed = true;
+    return 0;
+}
+
+static int open_ground(bal_ground *self, const bal_batch *batch,
+                       const bal_id *id, bal_error *err)
+{
+    bool climbed = true;
+    int rc = depth_of(self, batch, id, err);
+
+    for (unsigned i = 0; !rc && climbed && self->base.depth > self->deepest;
+         i++) {
+        rc = climb(self, batch, &climbed, err);
+        if (!rc && climbed)
+            rc = depth_of(self, batch, id, err);
+        climbed = climbed && i < BAL_BASE_DEPTH_MAX;
+    }
+    if (rc || self->base.depth > self->deepest)
+        return rc;
+    self->bytes = bal_pages((size_t)self->base.len + 1);
+    if (!self->bytes)
+        return bal_fail_memory(err, "a block's base");
+    return bal_base_gather(self->bytes, batch->blocks, batch->tenant,
+                           &self->base, err);
+}
+
+int bal_ground_find(bal_ground *self, const bal_batch *batch, const bal_id *id,
+                    const bal_block_kind *kind, bal_error *err)
+{
+    if (!kind->base_count || kind->base_count > BAL_BASE_SPANS_MAX ||
+        batch->effort == BAL_EFFORT_NONE)
+        return 0;
+    self->base = (bal_base){ .spans = kind->base, .count = kind->base_count };
+    self->deepest = BAL_BASE_DEPTH_MAX;
+    int rc = kind->keeps_depth ? bal_block_depth(&self->deepest, batch->blocks,
+                                                 batch->tenant, id, NULL)
+                               : 0;
+    if (!rc)
+        rc = open_ground(self, batch, id, NULL);
+    if (rc == BAL_ENOMEM)
+        return bal_fail_memory(err, "a block's base");
+    if (!rc)
+        return 0;
+    free(self->bytes);
+    self->bytes = NULL;
+    return 0;
+}

@@ -40,4 +40,19 @@ BAL_CHECK int bal_base_gather(uint8_t *to, bal_blocks *blocks,
                               const char *tenant, const bal_base *self,
                               bal_error *err);
 
+/* The base that a block is to be coded by: where it is, and its bytes. */
+typedef struct bal_ground {
+    bal_base base;
+    unsigned deepest; /* that the block may be */
+    uint8_t *bytes;   /* NULL: by none */
+    bal_arena arena;  /* of spans that are not the caller's */
+} bal_ground;
+
+/* Left without bytes where kind names no base, or none that can be used: a
+ * block is not lost with another one. Spans may be kind's. ENOMEM. */
+BAL_CHECK int bal_ground_find(bal_ground *self, const bal_batch *batch,
+                              const bal_id *id, const bal_block_kind *kind,
+                              bal_error *err);
+void bal_ground_done(bal_ground *self);
+
 #endif

@@ -33,6 +33,7 @@ struct bal_batch_list {
     bal_map ids;          /* to the item's place in items */
     bal_buf items;        /* of batch_place */
     bal_buf staged;       /* of bal_staged, not settled yet */
+    bal_buf owners;       /* beside staged: whose each is, batch_place */
 };
 
 int bal_batch_begin(bal_batch *out, bal_blocks *blocks, const char *tenant,
@@ -48,7 +49,9 @@ int bal_batch_begin(bal_batch *out, bal_blocks *blocks, const char *tenant,
 
     pthread_mutex_init(&list->lock, NULL);
     pthread_cond_init(&list->moved, NULL);
-    *out = (bal_batch){ blocks, tenant, effort, list };
+    *out = (bal_batch){
+        .blocks = blocks, .tenant = tenant, .effort = effort, .list = list
+    };
     return 0;
 }
 
@@ -99,7 +102,13 @@ static int claim(struct bal_batch_list *list, batch_item **out, bool *mine,
 static int conclude(struct bal_batch_list *list, batch_item *item, int rc,
                     const bal_staged *staged, bal_error *err)
 {
+    const batch_place owner = { item };
+
     pthread_mutex_lock(&list->lock);
+    if (!rc)
+        rc = bal_buf_reserve(&list->staged, sizeof(*staged), err);
+    if (!rc)
+        rc = bal_buf_append(&list->owners, &owner, sizeof(owner), err);
     if (!rc)
         rc = bal_buf_append(&list->staged, staged, sizeof(*staged), err);
     item->rc = rc;
@@ -107,113 +116,6 @@ static int conclude(struct bal_batch_list *list, batch_item *item, int rc,
     pthread_cond_broadcast(&list->moved);
     pthread_mutex_unlock(&list->lock);
     return rc;
-}
-
-/* ---- a base ------------------------------------------------------------- */
-
-/* The base that a block is coded by: where it is, and its bytes. */
-typedef struct anchor {
-    bal_base base;
-    unsigned deepest; /* that the block may be */
-    uint8_t *bytes;
-    bal_arena arena; /* of spans that are not the caller's */
-} anchor;
-
-static void anchor_done(anchor *self)
-{
-    free(self->bytes);
-    bal_arena_done(&self->arena);
-}
-
-static int depth_of(anchor *self, const bal_batch *batch, const bal_id *id,
-                    bal_error *err)
-{
-    bal_base *base = &self->base;
-
-    base->depth = 0;
-    base->len = 0;
-    for (size_t i = 0; i < base->count; i++) {
-        const bal_block_span *span = &base->spans[i];
-        unsigned depth = 0;
-        int rc = 0;
-        base->len += span->len;
-        if (bal_id_equal(&span->id, id))
-            return bal_fail(err, BAL_EINVAL, "a block is no base of itself");
-        if (!i || !bal_id_equal(&span->id, &span[-1].id))
-            rc = bal_block_depth(&depth, batch->blocks, batch->tenant,
-                                 &span->id, err);
-        if (rc)
-            return rc;
-        base->depth = base->depth > depth ? base->depth : depth + 1;
-    }
-    return 0;
-}
-
-/* Where a base is too deep, what it is coded by itself is as good a base, if
- * less near: of a whole block that is coded by as many bytes. */
-static int climb(anchor *self, const bal_batch *batch, bool *climbed,
-                 bal_error *err)
-{
-    const bal_block_span *span = self->base.spans;
-    bal_base above = { 0 };
-    int rc = 0;
-
-    *climbed = false;
-    if (self->base.count != 1 || span->offset || span->len != span->size)
-        return 0;
-    rc = bal_base_of(&above, &self->arena, batch->blocks, batch->tenant,
-                     &span->id, err);
-    if (rc || above.len != span->len)
-        return rc;
-    self->base = above;
-    *climbed = true;
-    return 0;
-}
-
-static int anchor_open(anchor *self, const bal_batch *batch, const bal_id *id,
-                       bal_error *err)
-{
-    bool climbed = true;
-    int rc = depth_of(self, batch, id, err);
-
-    for (unsigned i = 0; !rc && climbed && self->base.depth > self->deepest;
-         i++) {
-        rc = climb(self, batch, &climbed, err);
-        if (!rc && climbed)
-            rc = depth_of(self, batch, id, err);
-        climbed = climbed && i < BAL_BASE_DEPTH_MAX;
-    }
-    if (rc || self->base.depth > self->deepest)
-        return rc;
-    self->bytes = bal_pages((size_t)self->base.len + 1);
-    if (!self->bytes)
-        return bal_fail_memory(err, "a block's base");
-    return bal_base_gather(self->bytes, batch->blocks, batch->tenant,
-                           &self->base, err);
-}
-
-/* Left without bytes where there is no base, or none that can be used: a block
- * is not lost with another one. */
-static int anchor_find(anchor *self, const bal_batch *batch, const bal_id *id,
-                       const bal_block_kind *kind, bal_error *err)
-{
-    if (!kind->base_count || kind->base_count > BAL_BASE_SPANS_MAX ||
-        batch->effort == BAL_EFFORT_NONE)
-        return 0;
-    self->base = (bal_base){ .spans = kind->base, .count = kind->base_count };
-    self->deepest = BAL_BASE_DEPTH_MAX;
-    int rc = kind->keeps_depth ? bal_block_depth(&self->deepest, batch->blocks,
-                                                 batch->tenant, id, NULL)
-                               : 0;
-    if (!rc)
-        rc = anchor_open(self, batch, id, NULL);
-    if (rc == BAL_ENOMEM)
-        return bal_fail_memory(err, "a block's base");
-    if (!rc)
-        return 0;
-    free(self->bytes);
-    self->bytes = NULL;
-    return 0;
 }
 
 /* ---- putting ------------------------------------------------------------ */
@@ -237,7 +139,7 @@ static void making_done(making *self)
 /* Where nothing is gained the data is written as it is, without a copy; its
  * hash is known then: it is the id. */
 static int encode(making *self, const bal_batch *batch, bal_bytes data,
-                  const anchor *by, bal_error *err)
+                  const bal_ground *by, bal_error *err)
 {
     const bal_block_kind *kind = self->kind;
     const bal_grain grain = {
@@ -274,20 +176,30 @@ static int encode(making *self, const bal_batch *batch, bal_bytes data,
     return rc;
 }
 
-static int note_bases(batch_item *item, const making *self, bal_error *err)
+/* The distinct ones of these. */
+static int note_bases(batch_item *item, const bal_id *ids, size_t count,
+                      bal_error *err)
 {
-    const bal_base *base = self->base;
-
-    if (!base)
+    if (!count)
         return 0;
-    item->bases = calloc(base->count + 1, sizeof(*item->bases));
+    item->bases = calloc(count, sizeof(*item->bases));
     if (!item->bases)
         return bal_fail_memory(err, "a block's base");
-    for (size_t i = 0; i < base->count; i++)
-        item->bases[i] = base->spans[i].id;
+    memcpy(item->bases, ids, count * sizeof(*ids));
     item->put.bases = item->bases;
-    item->put.base_count = bal_ids_unique(item->bases, base->count);
+    item->put.base_count = bal_ids_unique(item->bases, count);
     return 0;
+}
+
+static int note_spans(batch_item *item, const bal_base *base, bal_error *err)
+{
+    BAL_LOCAL(bal_buf) ids = { 0 };
+    int rc = 0;
+
+    for (size_t i = 0; !rc && base && i < base->count; i++)
+        rc = bal_buf_append(&ids, &base->spans[i].id, sizeof(bal_id), err);
+    return rc ? rc
+              : note_bases(item, bal_ids_of(&ids), bal_ids_count(&ids), err);
 }
 
 static int stage_made(making *self, const bal_batch *batch, batch_item *item,
@@ -309,7 +221,7 @@ static int stage_made(making *self, const bal_batch *batch, batch_item *item,
     };
     memcpy(item->put.check.bytes, self->header.check,
            sizeof(self->header.check));
-    rc = note_bases(item, self, err);
+    rc = note_spans(item, self->base, err);
     return rc ? rc
               : bal_backend_stage(batch->blocks->backend, staged, name, parts,
                                   3, err);
@@ -320,9 +232,9 @@ static int stage_block(const bal_batch *batch, bal_bench *bench,
                        const bal_block_kind *kind, bal_staged *staged,
                        bal_error *err)
 {
-    BAL_LOCAL(anchor) by = { 0 };
+    BAL_LOCAL(bal_ground) by = { 0 };
     BAL_LOCAL(making) self = { bench, kind, .hash = item->id };
-    int rc = anchor_find(&by, batch, &item->id, kind, err);
+    int rc = bal_ground_find(&by, batch, &item->id, kind, err);
 
     if (!rc)
         rc = encode(&self, batch, data, &by, err);
@@ -368,24 +280,126 @@ int bal_batch_put(bal_batch *self, const bal_id *id, bal_bytes data,
     return 0;
 }
 
+/* ---- settling ----------------------------------------------------------- */
+
+/* Blocks that are being settled, and whose each is. */
+typedef struct settling {
+    const bal_batch *batch;
+    bal_buf staged; /* of bal_staged */
+    bal_buf owners; /* of batch_place */
+} settling;
+
+static void settling_done(settling *self)
+{
+    bal_staged *staged = (bal_staged *)(void *)self->staged.data;
+
+    for (size_t i = 0; i < self->staged.len / sizeof(*staged); i++)
+        bal_backend_discard(self->batch->blocks->backend, &staged[i]);
+    bal_buf_done(&self->staged);
+    bal_buf_done(&self->owners);
+}
+
+/* The put of a block that another writer's run has the name of; *good is false
+ * if that run is not the block. */
+static int adopt(batch_item *item, const bal_batch *batch, bool *good,
+                 bal_error *err)
+{
+    BAL_LOCAL(bal_buf) bases = { 0 };
+    bal_block_info info = { 0 };
+    int rc = bal_blocks_verify(batch->blocks, batch->tenant, &item->id, 0,
+                               &info, NULL);
+    if (!rc && info.based)
+        rc = bal_blocks_bases(batch->blocks, batch->tenant, &item->id, &bases,
+                              NULL);
+    *good = !rc;
+    if (rc)
+        return rc == BAL_ENOMEM ? bal_fail_memory(err, "a block") : 0;
+    free(item->bases);
+    item->bases = NULL;
+    item->put = (bal_put){ .stored = info.stored,
+                           .codec = info.codec,
+                           .check = info.check };
+    return note_bases(item, bal_ids_of(&bases), bal_ids_count(&bases), err);
+}
+
+/* One whose name was taken: by a good block, and it is let go of; by another
+ * thing, which it is to replace. */
+static int look_at(size_t i, void *ctx, bal_error *err)
+{
+    settling *self = ctx;
+    bal_staged *staged = (bal_staged *)(void *)self->staged.data + i;
+    const batch_place *owner =
+        (const batch_place *)(const void *)self->owners.data + i;
+    bool good = false;
+
+    if (!staged->kept)
+        return 0;
+    staged->keeps = staged->kept = false;
+    int rc = adopt(owner->item, self->batch, &good, err);
+    if (good)
+        bal_backend_discard(self->batch->blocks->backend, staged);
+    return rc;
+}
+
+/* Those that are still staged, at the front; how many. */
+static size_t gather_left(settling *self)
+{
+    bal_staged *staged = (bal_staged *)(void *)self->staged.data;
+    size_t left = 0;
+
+    for (size_t i = 0; i < self->staged.len / sizeof(*staged); i++) {
+        bal_staged one = staged[i];
+        staged[i] = (bal_staged){ 0 };
+        if (one.name)
+            staged[left++] = one;
+    }
+    return left;
+}
+
+static int settle_all(settling *self, bal_work *work, bal_error *err)
+{
+    bal_backend *backend = self->batch->blocks->backend;
+    bal_staged *staged = (bal_staged *)(void *)self->staged.data;
+    size_t count = self->staged.len / sizeof(*staged);
+
+    for (size_t i = 0; i < count; i++)
+        staged[i].keeps = !self->batch->replaces;
+    int rc = bal_backend_settle(backend, staged, count, work, err);
+    if (!rc)
+        rc = bal_pool_run(work, count, look_at, self, err);
+    if (rc)
+        return rc;
+    count = gather_left(self);
+    return count ? bal_backend_settle(backend, staged, count, work, err) : 0;
+}
+
 /* Take the list of what is staged; what is put meanwhile starts another. */
 int bal_batch_settle(bal_batch *self, bal_work *work, bal_error *err)
 {
     struct bal_batch_list *list = self->list;
-    bal_backend *backend = self->blocks->backend;
-    BAL_LOCAL(bal_buf) taken = { 0 };
+    BAL_LOCAL(settling) all = { .batch = self };
 
     pthread_mutex_lock(&list->lock);
-    taken = list->staged;
+    all.staged = list->staged;
+    all.owners = list->owners;
     list->staged = (bal_buf){ 0 };
+    list->owners = (bal_buf){ 0 };
     pthread_mutex_unlock(&list->lock);
+    return settle_all(&all, work, err);
+}
 
-    bal_staged *staged = (bal_staged *)(void *)taken.data;
-    size_t count = taken.len / sizeof(*staged);
-    int rc = bal_backend_settle(backend, staged, count, work, err);
-    for (size_t i = 0; rc && i < count; i++)
-        bal_backend_discard(backend, &staged[i]);
-    return rc;
+bal_put bal_batch_settled(bal_batch *self, const bal_id *id)
+{
+    struct bal_batch_list *list = self->list;
+    const batch_place *places = (batch_place *)(void *)list->items.data;
+    bal_put put;
+
+    pthread_mutex_lock(&list->lock);
+    size_t index = bal_map_find(&list->ids, id, sizeof(*id));
+    assert(index != BAL_NONE);
+    put = places[index].item->put;
+    pthread_mutex_unlock(&list->lock);
+    return put;
 }
 
 void bal_batch_done(bal_batch *self)
@@ -401,6 +415,7 @@ void bal_batch_done(bal_batch *self)
     for (size_t i = 0; i < list->items.len / sizeof(*places); i++)
         free(places[i].item->bases);
     bal_buf_done(&list->staged);
+    bal_buf_done(&list->owners);
     bal_buf_done(&list->items);
     bal_map_done(&list->ids);
     bal_arena_done(&list->arena);

@@ -53,6 +53,7 @@ typedef struct bal_batch {
     bal_blocks *blocks;
     const char *tenant;
     bal_effort effort;
+    bool replaces; /* good blocks too, by whoever is alone in the store */
     struct bal_batch_list *list;
 } bal_batch;
 
@@ -75,7 +76,13 @@ BAL_CHECK int bal_batch_begin(bal_batch *out, bal_blocks *blocks,
 BAL_CHECK int bal_batch_put(bal_batch *self, const bal_id *id, bal_bytes data,
                             const bal_block_kind *kind, bal_put *put,
                             bal_error *err);
+/* A block that is there and good stays as it is, so that of several writers of
+ * one the first has its way, and what is coded by it stays readable; unless
+ * self->replaces. */
 BAL_CHECK int bal_batch_settle(bal_batch *self, bal_work *work, bal_error *err);
+/* How a block that was put and settled is at rest: as it was put, or as it was
+ * there. */
+bal_put bal_batch_settled(bal_batch *self, const bal_id *id);
 void bal_batch_done(bal_batch *self);
 
 /* Which block, and how many bytes it decodes to. */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -296,23 +297,54 @@ static int sync_dir(size_t i, void *ctx, bal_error *err)
     return bal_sync_dir(path.data, err);
 }
 
+/* Rename unless the new name is there: EEXIST then. Not every file system can
+ * do that; a second name and then none of the first is the same, and where
+ * there are no second names a look must do. */
+static int rename_new(const char *from, const char *to)
+{
+    if (!renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE))
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return -1;
+    if (!link(from, to))
+        return unlink(from);
+    if (errno == EEXIST)
+        return -1;
+    if (!access(to, F_OK)) {
+        errno = EEXIST;
+        return -1;
+    }
+    return rename(from, to);
+}
+
 /* What has its name keeps no temp, so that discarding it removes nothing. */
-static int rename_all(settling *self, size_t count, bal_error *err)
+static int rename_one(const settling *self, bal_staged *staged, bal_error *err)
 {
     BAL_LOCAL(bal_buf) path = { 0 };
+    int rc = bal_file_backend_path(self->backend, &path, staged->name, err);
+    if (rc)
+        return rc;
 
-    for (size_t i = 0; i < count; i++) {
-        bal_staged *staged = &self->staged[i];
-        int rc = bal_file_backend_path(self->backend, &path, staged->name, err);
-        if (rc)
-            return rc;
-        if (rename(staged->temp, path.data))
-            return bal_fail_errno(err, "renaming '%s' to '%s'", staged->temp,
-                                  path.data);
-        bal_str_free(staged->temp);
-        staged->temp = NULL;
-    }
+    rc = staged->keeps ? rename_new(staged->temp, path.data)
+                       : rename(staged->temp, path.data);
+    staged->kept = rc && staged->keeps && errno == EEXIST;
+    if (staged->kept)
+        return 0;
+    if (rc)
+        return bal_fail_errno(err, "renaming '%s' to '%s'", staged->temp,
+                              path.data);
+    bal_str_free(staged->temp);
+    staged->temp = NULL;
     return 0;
+}
+
+static int rename_all(const settling *self, size_t count, bal_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; !rc && i < count; i++)
+        rc = rename_one(self, &self->staged[i], err);
+    return rc;
 }
 
 /* Every directory on the way is synced, not only those made now: who made one
@@ -336,8 +368,10 @@ int bal_file_backend_settle(bal_backend *self, bal_staged *staged, size_t count,
     rc = bal_pool_run(work, bal_dirs_count(&all.dirs), sync_dir, &all, err);
     if (rc)
         return rc;
-    for (size_t i = 0; i < count; i++)
-        empty(&staged[i]);
+    for (size_t i = 0; i < count; i++) {
+        if (!staged[i].kept)
+            empty(&staged[i]);
+    }
     return 0;
 }
 

@@ -52,7 +52,7 @@ static int settle(bal_ingest *ingest, bal_tenant *tenant, const char *session,
         tenant->number = number; /* it may have been made and taken back */
         return rc;
     }
-    return bal_batch_settle(&ingest->batch, tenant->store->work, err);
+    return bal_ingest_settle(ingest, tenant->store->work, err);
 }
 
 static void count(bal_commit_report *report, const bal_ingest *ingest,

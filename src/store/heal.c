@@ -11,6 +11,7 @@
 #include "core/str.h"
 #include "store/anchor.h"
 #include "store/fsck.h"
+#include "store/ingest.h"
 #include "store/manifest.h"
 
 /* What is against healing a block; of several, the last that was found is
@@ -45,7 +46,6 @@ typedef struct heal_job {
     uint64_t size;
     bal_block_kind kind; /* as it was put with, so that the same is put again */
     why_not why;
-    bal_put put;
 } heal_job;
 
 typedef struct healing {
@@ -223,9 +223,10 @@ static int heal_one(size_t i, void *ctx, bal_error *err)
         job->why = NOT_SAME;
         return 0;
     }
+    bal_put put;
     return bal_batch_put(&self->batch, &id,
                          (bal_bytes){ data, (size_t)job->size }, &job->kind,
-                         &job->put, err);
+                         &put, err);
 }
 
 static int read_leaf(healing *self, const bal_id *manifest, bool *leaf,
@@ -256,12 +257,8 @@ static void conclude(healing *self)
         const heal_job *job = &self->jobs[i];
         bal_fsck_block *block = job->block;
         if (job->why == NOTHING) {
-            block->good = (bal_block_row){ .id = block->row.id,
-                                           .size = job->size,
-                                           .stored = job->put.stored,
-                                           .codec = job->put.codec,
-                                           .check = job->put.check,
-                                           .has_check = true };
+            block->good =
+                (bal_block_row){ .id = block->row.id, .size = job->size };
             self->inventory->run->report->healed +=
                 block->state != BAL_BLOCK_HEALED;
             block->state = BAL_BLOCK_HEALED;
@@ -321,10 +318,12 @@ static int publish(healing *self, bal_error *err)
         rc = bal_graph_begin(&tx, graph, BAL_TX_WRITE, err);
 
     for (size_t i = 0; i < self->inventory->count && !rc; i++) {
-        const bal_fsck_block *block = &self->inventory->blocks[i];
-        if (block->state == BAL_BLOCK_HEALED)
-            rc =
-                bal_graph_block_renew(graph, tenant->number, &block->good, err);
+        bal_fsck_block *block = &self->inventory->blocks[i];
+        if (block->state != BAL_BLOCK_HEALED)
+            continue;
+        const bal_put put = bal_batch_settled(&self->batch, &block->good.id);
+        bal_row_fill(&block->good, &put);
+        rc = bal_graph_block_renew(graph, tenant->number, &block->good, err);
     }
     return rc ? rc : bal_tx_commit(&tx, err);
 }

@@ -116,6 +116,16 @@ static int kind_of(bal_block_kind *kind, bal_buf *spans, const put_job *self,
     return 0;
 }
 
+void bal_row_fill(bal_block_row *row, const bal_put *put)
+{
+    row->stored = put->stored;
+    row->codec = put->codec;
+    row->check = put->check;
+    row->has_check = true;
+    row->bases = put->bases;
+    row->base_count = put->base_count;
+}
+
 static int put_block(const put_job *self, const bal_pack_block *block,
                      put_slot *slot, bal_bytes bytes, bool alone,
                      bal_error *err)
@@ -133,12 +143,7 @@ static int put_block(const put_job *self, const bal_pack_block *block,
     if (rc)
         return rc;
 
-    slot->row.stored = put.stored;
-    slot->row.codec = put.codec;
-    slot->row.check = put.check;
-    slot->row.has_check = true;
-    slot->row.bases = put.bases; /* the batch's, which stays */
-    slot->row.base_count = put.base_count;
+    bal_row_fill(&slot->row, &put);
     slot->fresh = true;
     return 0;
 }
@@ -278,9 +283,23 @@ int bal_ingest_model(bal_ingest *out, bal_tenant *tenant, bal_model *model,
         how->block_size ? how->block_size : store->block_size;
     int rc = bal_batch_begin(&out->batch, store->blocks, tenant->name,
                              store->effort, err);
+    out->batch.replaces = how->kept != NULL;
     if (!rc)
         rc = ingest(out, &job, &pack, err);
     free(job.slots);
+    return rc;
+}
+
+int bal_ingest_settle(bal_ingest *self, bal_work *work, bal_error *err)
+{
+    int rc = bal_batch_settle(&self->batch, work, err);
+
+    self->stored = 0;
+    for (size_t i = 0; !rc && i < self->row_count; i++) {
+        const bal_put put = bal_batch_settled(&self->batch, &self->rows[i].id);
+        bal_row_fill(&self->rows[i], &put);
+        self->stored += put.stored;
+    }
     return rc;
 }
 

@@ -30,6 +30,13 @@ typedef struct bal_ingest_how {
 BAL_CHECK int bal_ingest_model(bal_ingest *out, bal_tenant *tenant,
                                bal_model *model, const bal_ingest_how *how,
                                bal_error *err);
+/* Publish its blocks; then rows say how these are at rest, which another writer
+ * may have decided. */
+BAL_CHECK int bal_ingest_settle(bal_ingest *self, bal_work *work,
+                                bal_error *err);
+/* How a block is at rest, into its row; the bases are the batch's, which is to
+ * stay. */
+void bal_row_fill(bal_block_row *row, const bal_put *put);
 void bal_ingest_done(bal_ingest *self);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/hash.h"
+#include "store/ingest.h"
 
 typedef struct recoding {
     const bal_tenant *tenant;
@@ -43,10 +44,7 @@ static int recode_one(size_t i, void *ctx, bal_error *err)
                            err);
     if (rc)
         return rc;
-    row->stored = put.stored;
-    row->codec = put.codec;
-    row->check = put.check;
-    row->has_check = true;
+    bal_row_fill(row, &put);
     return 0;
 }
 
@@ -92,6 +90,7 @@ int bal_recode(const bal_tenant *tenant, const bal_id *ids, size_t count,
     if (!rc)
         rc = bal_batch_begin(&self.batch, store->blocks, tenant->name,
                              store->effort, err);
+    self.batch.replaces = true;
     if (!rc)
         rc = bal_pool_run(store->work, count, recode_one, &self, err);
     if (!rc)

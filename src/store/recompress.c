@@ -80,7 +80,7 @@ static int settle(pass *self, bal_ingest *ingest, bal_error *err)
 {
     int rc = each_row(self, ingest, bal_graph_bases_add, err);
     if (!rc)
-        rc = bal_batch_settle(&ingest->batch, self->tenant->store->work, err);
+        rc = bal_ingest_settle(ingest, self->tenant->store->work, err);
     if (!rc)
         rc = tick_off(self, ingest, err);
     return rc ? rc : each_row(self, ingest, bal_graph_block_renew, err);

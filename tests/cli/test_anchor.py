@@ -337,8 +337,6 @@ def test_a_view_is_the_same_after_its_inputs_base_was_forgotten(store):
     assert fits(store)
 
 
-@pytest.mark.xfail(strict=False, reason="the later of two writers replaces the "
-                   "block of the first; anchoring is off until it does not")
 def test_writers_of_one_model_by_different_bases_leave_what_rows_say(store):
     models = chain(3, count=65536)
     told = commit_all(store, models[:2])

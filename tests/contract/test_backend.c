@@ -193,6 +193,34 @@ static void the_same_name_is_replaced(void)
     }
 }
 
+static void what_keeps_leaves_what_has_its_name(void)
+{
+    for (size_t row = 0; row < ROWS; row++) {
+        contract self;
+        BAL_LOCAL(bal_buf) out = { 0 };
+        bal_staged staged[2] = { { 0 } };
+        begin(&self, row);
+        put(&self, "a/b", "one");
+        stage(&self, &staged[0], "a/b", "three");
+        stage(&self, &staged[1], "a/c", "four");
+        staged[0].keeps = staged[1].keeps = true;
+        CHECK_OK(
+            bal_backend_settle(self.backend, staged, 2, self.work, &check_err));
+        CHECK(staged[0].kept && !staged[1].kept && !staged[1].name);
+        CHECK_OK(get(&self, &out, "a/b", 0, 0));
+        CHECK(out.len == 3 && !memcmp(out.data, "one", 3));
+        CHECK_OK(get(&self, &out, "a/c", 0, 0));
+        CHECK(out.len == 4 && !memcmp(out.data, "four", 4));
+
+        staged[0].keeps = false;
+        CHECK_OK(
+            bal_backend_settle(self.backend, staged, 1, self.work, &check_err));
+        CHECK_OK(get(&self, &out, "a/b", 0, 0));
+        CHECK(out.len == 5 && !memcmp(out.data, "three", 5));
+        done(&self);
+    }
+}
+
 static void the_list_is_what_there_is(void)
 {
     static const struct {
@@ -444,6 +472,7 @@ static const check_test tests[] = {
     { TEST(parts_are_written_one_behind_the_other) },
     { TEST(what_is_staged_is_not_seen) },
     { TEST(the_same_name_is_replaced) },
+    { TEST(what_keeps_leaves_what_has_its_name) },
     { TEST(the_list_is_what_there_is) },
     { TEST(a_list_stops_when_told) },
     { TEST(what_is_removed_is_gone) },

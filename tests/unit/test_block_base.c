@@ -175,11 +175,83 @@ static void a_base_that_will_not_do_is_not_used(void)
     }
 }
 
+typedef struct second_writer {
+    const char *name;
+    bool damaged, replaces;
+    size_t its; /* bases, of the block at rest after it */
+} second_writer;
+
+/* Version 1 by version 0, of which it is there by itself; how it is told to be
+ * at rest then. */
+static bal_put put_again(blocks_fixture *self, const bal_id *base,
+                         const second_writer *row)
+{
+    const bal_block_span span = based_whole(base);
+    const bal_block_kind kind = { .width = 2,
+                                  .kind = BAL_NUMBER_BF16,
+                                  .base_kind = BAL_NUMBER_BF16,
+                                  .base = &span,
+                                  .base_count = 1 };
+    uint8_t data[BLOCKS_SIZE];
+    bal_batch batch = { 0 };
+    bal_put put = { 0 };
+    bal_id id;
+
+    based_data(data, 1);
+    bal_hash_of(&id, data, BLOCKS_SIZE);
+    CHECK_OK(bal_batch_begin(&batch, self->blocks, blocks_tenant,
+                             BAL_EFFORT_AUTO, &check_err));
+    batch.replaces = row->replaces;
+    CHECK_OK(bal_batch_put(&batch, &id, (bal_bytes){ data, BLOCKS_SIZE }, &kind,
+                           &put, &check_err));
+    CHECK(put.base_count == 1);
+    CHECK_OK(bal_batch_settle(&batch, self->work, &check_err));
+    bal_put settled = bal_batch_settled(&batch, &id);
+    bal_batch_done(&batch);
+    return settled;
+}
+
+/* Two who write one block by different bases leave it as the first one did, and
+ * both know how that is; unless it is no good. */
+static void the_later_of_two_writers_learns_how_a_block_is_at_rest(void)
+{
+    static const second_writer rows[] = {
+        { .name = "good" },
+        { .name = "damaged", .damaged = true, .its = 1 },
+        { .name = "to be replaced", .replaces = true, .its = 1 },
+    };
+
+    for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
+        const second_writer *row = &rows[r];
+        blocks_fixture self;
+        bal_put first = { 0 };
+        bal_block_info info;
+        check_row(row->name);
+        blocks_begin(&self);
+        bal_id base = based_version(&self, 0, NULL, &first);
+        bal_id id = based_version(&self, 1, NULL, &first);
+        char *path = blocks_path(&self, &id);
+        if (row->damaged)
+            blocks_overwrite(path, "damaged", 7);
+        bal_put second = put_again(&self, &base, row);
+        CHECK(second.base_count == row->its);
+        CHECK(depth_at_rest(&self, &id) == row->its);
+        CHECK_OK(bal_blocks_verify(self.blocks, blocks_tenant, &id, 0, &info,
+                                   &check_err));
+        CHECK(info.stored == second.stored && info.codec == second.codec);
+        CHECK(bal_id_equal(&info.check, &second.check));
+        based_check(self.blocks, &id, 1);
+        free(path);
+        blocks_done(&self);
+    }
+}
+
 static const check_test tests[] = {
     { TEST(at_rest_the_base_stands_between_header_and_payload) },
     { TEST(a_chain_is_no_deeper_than_it_may_be_and_each_link_is_exact) },
     { TEST(a_base_may_be_pieces_of_many_blocks) },
     { TEST(a_base_that_will_not_do_is_not_used) },
+    { TEST(the_later_of_two_writers_learns_how_a_block_is_at_rest) },
 };
 
 CHECK_MAIN(tests)
