@@ -370,7 +370,7 @@ typedef struct bal_commit_report {
     uint64_t new_blocks;
     uint64_t reused_blocks;
     uint64_t changed, unchanged, added, removed, reshaped; /* of a delta */
-    bool anchored; /* blocks could be stored by their distance from those of: */
+    bool anchored; /* new blocks are stored by their distance from those of: */
     bal_id anchor; /* this commit */
 } bal_commit_report;
 

@@ -72,11 +72,11 @@ static void report_json(bal_cli *cli, const bal_commit *commit, const char *ref,
     bal_json_u64(&json, report->bytes);
     bal_json_key(&json, "stored_bytes");
     bal_json_u64(&json, report->stored_bytes);
-    bal_cli_anchor(&json, report);
     bal_json_key(&json, "new_blocks");
     bal_json_u64(&json, report->new_blocks);
     bal_json_key(&json, "reused_blocks");
     bal_json_u64(&json, report->reused_blocks);
+    bal_cli_anchor(&json, report);
     bal_doc_close(&json, &cli->out);
 }
 

@@ -70,6 +70,8 @@ static void count(bal_commit_report *report, const bal_ingest *ingest,
     report->stored_bytes = ingest->stored;
     report->new_blocks = ingest->row_count;
     report->reused_blocks = ingest->id_count - ingest->row_count;
+    for (size_t i = 0; i < ingest->row_count && !report->anchored; i++)
+        report->anchored = ingest->rows[i].base_count > 0;
     if (ingest->leaf.kind != BAL_KIND_DELTA)
         return;
     bal_minus_count(&minus, model);
@@ -164,7 +166,6 @@ int bal_commit_model(bal_commit **out, bal_tenant *tenant, bal_model *model,
                               &(bal_ingest_how){ .anchor = &anchor }, err);
     if (rc)
         return rc;
-    report->anchored = anchor.there;
     report->anchor = anchor.commit;
     count(report, &ingest, model);
     return publish(out, tenant, &ingest, draft, report, err);

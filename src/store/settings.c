@@ -99,7 +99,7 @@ static int check_switch(const char *value, bal_error *err)
 }
 
 static const setting_row rows[BAL_SETTINGS] = {
-    [BAL_SETTING_ANCHORING] = { "anchoring", false, check_switch, "off" },
+    [BAL_SETTING_ANCHORING] = { "anchoring", false, check_switch, "on" },
     [BAL_SETTING_BACKEND] = { "backend", true, check_any },
     [BAL_SETTING_BLOCK_SIZE] = { "block_size", true, check_block_size },
     [BAL_SETTING_COMPRESSION] = { "compression", false, check_compression },
