@@ -40,6 +40,17 @@ int bal_blocks_open(bal_blocks **out, bal_backend *backend, size_t cache,
     return 0;
 }
 
+void bal_blocks_keep(bal_blocks *self, size_t cache)
+{
+    bal_cache_widen(self->cache, cache);
+}
+
+void bal_blocks_spill(bal_blocks *self, const char *folder, size_t block,
+                      size_t most)
+{
+    bal_cache_spill(self->cache, folder, block, most);
+}
+
 static void bench_free(bal_bench *bench)
 {
     bal_coder_free(bench->coder);

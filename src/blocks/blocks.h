@@ -17,6 +17,13 @@ typedef struct bal_blocks bal_blocks;
  * most (a block that several tensors share is decoded once). */
 BAL_CHECK int bal_blocks_open(bal_blocks **out, bal_backend *backend,
                               size_t cache, bal_error *err);
+/* Keep more of them from now on, if it is more. */
+void bal_blocks_keep(bal_blocks *self, size_t cache);
+/* Tensors are about to be read several times over: keep on disk, in the folder,
+ * up to `most` bytes of decoded blocks of at most `block` bytes that there is
+ * no room for in memory. A help: what cannot be kept is decoded again. */
+void bal_blocks_spill(bal_blocks *self, const char *folder, size_t block,
+                      size_t most);
 void bal_blocks_free(bal_blocks *self);
 BAL_OWNABLE(bal_blocks)
 bal_backend *bal_blocks_backend(bal_blocks *self);

@@ -1,6 +1,11 @@
 /* Least recently used, by bytes; each entry is counted by who uses it and is
  * thrown out only when nobody does, so the cap is exceeded by what is in use
- * and by no more. */
+ * and by no more.
+ *
+ * With a spill, an entry has a slot there from when it was filled, in turn: who
+ * reads tensors again and again reads them in order, and what was used last is
+ * then what is wanted last. Thrown out of memory it rests in its slot, until
+ * that is another's turn. */
 #include "blocks/cache.h"
 
 #include <pthread.h>
@@ -8,13 +13,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "blocks/spill.h"
 #include "core/buf.h"
 #include "core/error.h"
 #include "core/hash.h"
 
 enum { BUCKETS = 4096 };
+#define NO_SLOT SIZE_MAX
 
-typedef enum stage { FILLING, READY, FAILED } stage;
+/* RESTING: in its slot alone. */
+typedef enum stage { FILLING, READY, FAILED, RESTING } stage;
 
 typedef struct cache_entry {
     bal_cached cached; /* first: what is borrowed is the entry */
@@ -22,6 +30,7 @@ typedef struct cache_entry {
     void *memory;
     uint8_t *bytes; /* in it */
     stage stage;
+    size_t slot; /* NO_SLOT: it has none */
     unsigned users;
     bool listed; /* in its bucket: may be found */
     struct cache_entry *chain;
@@ -40,6 +49,11 @@ struct bal_cache {
     cache_entry *newest;
     cache_entry *oldest;
     cache_entry *buckets[BUCKETS];
+    bal_spill *spill;     /* set once, before anything is read by it */
+    bool full;            /* a write failed: nothing more is written */
+    cache_entry **owners; /* of its slots */
+    size_t block;         /* bytes of a slot */
+    size_t turn;          /* the slot that is given next */
 };
 
 int bal_cache_new(bal_cache **out, size_t cap, bal_error *err)
@@ -52,6 +66,31 @@ int bal_cache_new(bal_cache **out, size_t cap, bal_error *err)
     self->cap = cap;
     *out = self;
     return 0;
+}
+
+void bal_cache_spill(bal_cache *self, const char *folder, size_t block,
+                     size_t most)
+{
+    pthread_mutex_lock(&self->lock);
+    bool wanted = !self->spill;
+    bal_spill *spill = wanted ? bal_spill_new(folder, block, most) : NULL;
+
+    if (spill)
+        self->owners = calloc(bal_spill_slots(spill), sizeof(cache_entry *));
+    if (self->owners && wanted) {
+        self->spill = spill;
+        self->block = block;
+        spill = NULL;
+    }
+    pthread_mutex_unlock(&self->lock);
+    bal_spill_free(spill);
+}
+
+void bal_cache_widen(bal_cache *self, size_t cap)
+{
+    pthread_mutex_lock(&self->lock);
+    self->cap = cap > self->cap ? cap : self->cap;
+    pthread_mutex_unlock(&self->lock);
 }
 
 static cache_entry **bucket_of(bal_cache *self, const bal_cache_key *key)
@@ -112,10 +151,19 @@ static size_t weight(const cache_entry *entry)
     return entry->cached.size + sizeof(*entry);
 }
 
+static void empty_locked(bal_cache *self, cache_entry *entry)
+{
+    if (entry->memory)
+        self->held -= weight(entry);
+    free(entry->memory);
+    entry->memory = NULL;
+}
+
 static void throw_out_locked(bal_cache *self, cache_entry *gone)
 {
-    self->held -= weight(gone);
-    free(gone->memory);
+    if (gone->slot != NO_SLOT)
+        self->owners[gone->slot] = NULL;
+    empty_locked(self, gone);
     free(gone);
 }
 
@@ -124,9 +172,58 @@ static void shrink_locked(bal_cache *self)
     while (self->held > self->cap && self->oldest) {
         cache_entry *gone = self->oldest;
         unqueue_locked(self, gone);
+        if (gone->slot != NO_SLOT) {
+            empty_locked(self, gone);
+            gone->stage = RESTING;
+            continue;
+        }
         unlist_locked(self, gone);
         throw_out_locked(self, gone);
     }
+}
+
+/* ---- on disk ------------------------------------------------------------ */
+
+/* The slot whose turn it is; NO_SLOT: there is none, or it is being read. */
+static size_t slot_locked(bal_cache *self, const cache_entry *entry)
+{
+    if (!self->spill || self->full || entry->cached.size > self->block)
+        return NO_SLOT;
+    size_t slot = self->turn;
+    cache_entry *owner = self->owners[slot];
+
+    self->turn = (slot + 1) % bal_spill_slots(self->spill);
+    if (!owner)
+        return slot;
+    if (owner->stage == FILLING)
+        return NO_SLOT;
+    self->owners[slot] = NULL;
+    owner->slot = NO_SLOT;
+    if (owner->stage == RESTING) {
+        unlist_locked(self, owner);
+        throw_out_locked(self, owner);
+    }
+    return slot;
+}
+
+/* What was filled just now is written to a slot of its own. */
+static void spill_locked(bal_cache *self, cache_entry *entry)
+{
+    size_t slot = slot_locked(self, entry);
+    if (slot == NO_SLOT)
+        return;
+
+    entry->slot = slot;
+    self->owners[slot] = entry;
+    pthread_mutex_unlock(&self->lock);
+    bool written =
+        bal_spill_write(self->spill, slot, entry->bytes, entry->cached.size);
+    pthread_mutex_lock(&self->lock);
+    if (written)
+        return;
+    self->full = true;
+    self->owners[slot] = NULL;
+    entry->slot = NO_SLOT;
 }
 
 static void give_locked(bal_cache *self, cache_entry *entry)
@@ -140,6 +237,21 @@ static void give_locked(bal_cache *self, cache_entry *entry)
     shrink_locked(self);
 }
 
+/* Memory for its bytes; what it pushes out goes first. */
+static bool furnish_locked(bal_cache *self, cache_entry *entry)
+{
+    self->held += weight(entry);
+    shrink_locked(self);
+    entry->memory = malloc(entry->cached.size + BAL_PAGE);
+    if (!entry->memory) {
+        self->held -= weight(entry);
+        return false;
+    }
+    entry->bytes = bal_page_start(entry->memory);
+    entry->cached.data = entry->bytes;
+    return true;
+}
+
 /* A new entry, in use and FILLING; what it pushes out goes first. */
 static cache_entry *add_locked(bal_cache *self, const bal_cache_key *key,
                                size_t size)
@@ -151,16 +263,12 @@ static cache_entry *add_locked(bal_cache *self, const bal_cache_key *key,
         return NULL;
     added->key = *key;
     added->cached.size = size;
-    added->users = 1;
-    self->held += weight(added);
-    shrink_locked(self);
-    added->memory = malloc(size + BAL_PAGE);
-    if (!added->memory) {
-        throw_out_locked(self, added);
+    added->slot = NO_SLOT;
+    if (!furnish_locked(self, added)) {
+        free(added);
         return NULL;
     }
-    added->bytes = bal_page_start(added->memory);
-    added->cached.data = added->bytes;
+    added->users = 1;
     added->chain = *bucket;
     added->listed = true;
     *bucket = added;
@@ -182,6 +290,8 @@ static void fill_locked(bal_cache *self, cache_entry *entry,
     pthread_mutex_unlock(&self->lock);
     int rc = fill(ctx, entry->bytes, entry->cached.size, &entry->err);
     pthread_mutex_lock(&self->lock);
+    if (!rc)
+        spill_locked(self, entry);
 
     entry->rc = rc;
     entry->stage = rc ? FAILED : READY;
@@ -191,19 +301,56 @@ static void fill_locked(bal_cache *self, cache_entry *entry,
     pthread_cond_broadcast(&self->filled);
 }
 
+/* Back into memory. False: there is none. */
+static bool wake_locked(bal_cache *self, cache_entry *entry,
+                        bal_cache_fill_fn *fill, void *ctx)
+{
+    entry->stage = FILLING;
+    if (!furnish_locked(self, entry)) {
+        entry->stage = RESTING;
+        return false;
+    }
+    entry->users = 1;
+    pthread_mutex_unlock(&self->lock);
+    bool read = bal_spill_read(self->spill, entry->slot, entry->bytes,
+                               entry->cached.size);
+    pthread_mutex_lock(&self->lock);
+    if (read) {
+        entry->stage = READY;
+        pthread_cond_broadcast(&self->filled);
+        return true;
+    }
+    self->owners[entry->slot] = NULL;
+    entry->slot = NO_SLOT;
+    fill_locked(self, entry, fill, ctx);
+    return true;
+}
+
+/* NULL: no memory. */
+static cache_entry *entry_locked(bal_cache *self, const bal_cache_key *key,
+                                 size_t size, bal_cache_fill_fn *fill,
+                                 void *ctx)
+{
+    cache_entry *entry = find_locked(self, key);
+
+    if (entry && entry->stage == RESTING)
+        return wake_locked(self, entry, fill, ctx) ? entry : NULL;
+    if (entry) {
+        wait_locked(self, entry);
+        return entry;
+    }
+    entry = add_locked(self, key, size);
+    if (entry)
+        fill_locked(self, entry, fill, ctx);
+    return entry;
+}
+
 int bal_cache_take(bal_cache *self, const bal_cached **out,
                    const bal_cache_key *key, size_t size,
                    bal_cache_fill_fn *fill, void *ctx, bal_error *err)
 {
     pthread_mutex_lock(&self->lock);
-    cache_entry *entry = find_locked(self, key);
-    if (entry) {
-        wait_locked(self, entry);
-    } else {
-        entry = add_locked(self, key, size);
-        if (entry)
-            fill_locked(self, entry, fill, ctx);
-    }
+    cache_entry *entry = entry_locked(self, key, size, fill, ctx);
     int rc = entry ? entry->rc : bal_fail_memory(err, "a block");
     if (entry && rc) {
         if (err)
@@ -230,7 +377,8 @@ void bal_cache_forget(bal_cache *self, const bal_cache_key *key)
     if (gone) {
         unlist_locked(self, gone);
         if (!gone->users) {
-            unqueue_locked(self, gone);
+            if (gone->stage == READY)
+                unqueue_locked(self, gone);
             throw_out_locked(self, gone);
         }
     }
@@ -251,6 +399,12 @@ void bal_cache_free(bal_cache *self)
         return;
     self->cap = 0;
     shrink_locked(self);
+    for (size_t i = 0; self->spill && i < bal_spill_slots(self->spill); i++) {
+        if (self->owners[i])
+            throw_out_locked(self, self->owners[i]);
+    }
+    free(self->owners);
+    bal_spill_free(self->spill);
     pthread_cond_destroy(&self->filled);
     pthread_mutex_destroy(&self->lock);
     free(self);

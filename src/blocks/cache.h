@@ -27,6 +27,13 @@ typedef int bal_cache_fill_fn(void *ctx, uint8_t *to, size_t size,
 
 /* cap: bytes kept while nobody uses them. */
 BAL_CHECK int bal_cache_new(bal_cache **out, size_t cap, bal_error *err);
+/* From now on what is pushed out of memory is kept on disk, in the folder, as
+ * far as there is room: blocks of at most `block` bytes, all together at most
+ * `most`. Once; where it cannot be had nothing changes. */
+void bal_cache_spill(bal_cache *self, const char *folder, size_t block,
+                     size_t most);
+/* Another cap, if it is higher. */
+void bal_cache_widen(bal_cache *self, size_t cap);
 /* Nothing may be borrowed. */
 void bal_cache_free(bal_cache *self);
 BAL_OWNABLE(bal_cache)

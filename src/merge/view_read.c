@@ -14,6 +14,7 @@
 enum {
     PIECE = 128 * 1024, /* bytes that are compared at once */
     CAST = 8 * 1024,    /* elements that are cast at once */
+    AHEAD = 3,          /* tensors that are prepared before their turn */
 };
 
 const bal_tensor *bal_view_source(const bal_view *self, const bal_view_row *row,
@@ -138,22 +139,58 @@ static int run_prepare(bal_view *self, bal_view_row *row, bal_error *err)
                                  err);
 }
 
-/* Once a tensor, by whoever comes first; the others wait. */
+static pthread_mutex_t *lock_of(bal_view *self, const bal_view_row *row)
+{
+    return &self->locks[(size_t)(row - self->rows) % BAL_VIEW_LOCKS];
+}
+
+static bool is_ready(bal_view_row *row)
+{
+    return atomic_load_explicit(&row->ready, memory_order_acquire);
+}
+
+static int prepare_locked(bal_view *self, bal_view_row *row, bal_error *err)
+{
+    int rc = is_ready(row) ? 0 : run_prepare(self, row, err);
+
+    if (!rc)
+        atomic_store_explicit(&row->ready, true, memory_order_release);
+    return rc;
+}
+
+/* One of the tensors behind a row that nobody is at. What is wrong with it is
+ * told to who needs it. */
+static void prepare_ahead(bal_view *self, const bal_view_row *row)
+{
+    size_t first = (size_t)(row - self->rows) + 1;
+    size_t end = bal_min(first + AHEAD, self->row_count);
+
+    for (size_t i = first; i < end; i++) {
+        bal_view_row *next = &self->rows[i];
+
+        if (next->read != bal_view_merge || is_ready(next) ||
+            pthread_mutex_trylock(lock_of(self, next)))
+            continue;
+        bal_error err = { 0 };
+        (void)prepare_locked(self, next, &err);
+        pthread_mutex_unlock(lock_of(self, next));
+        return;
+    }
+}
+
+/* Once a tensor, by whoever comes first. The others prepare what is next and
+ * then wait. */
 static int prepare(bal_view *self, bal_view_row *row, bal_error *err)
 {
-    pthread_mutex_t *lock =
-        &self->locks[(size_t)(row - self->rows) % BAL_VIEW_LOCKS];
+    pthread_mutex_t *lock = lock_of(self, row);
 
-    if (!self->method->prepare ||
-        atomic_load_explicit(&row->ready, memory_order_acquire))
+    if (!self->method->prepare || is_ready(row))
         return 0;
-    int rc = 0;
-    pthread_mutex_lock(lock);
-    if (!atomic_load_explicit(&row->ready, memory_order_relaxed)) {
-        rc = run_prepare(self, row, err);
-        if (!rc)
-            atomic_store_explicit(&row->ready, true, memory_order_release);
+    if (pthread_mutex_trylock(lock)) {
+        prepare_ahead(self, row);
+        pthread_mutex_lock(lock);
     }
+    int rc = prepare_locked(self, row, err);
     pthread_mutex_unlock(lock);
     return rc;
 }

@@ -10,7 +10,7 @@
 #include "model/elements.h"
 
 enum {
-    TILE_MOST = 64 * 1024, /* elements */
+    TILE_MOST = 16 * 1024, /* elements */
     TILE_LEAST = 1024,
     TILE_MEMORY = 4 << 20, /* bytes of all of a tile's rows together */
 };

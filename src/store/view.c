@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/arith.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "core/str.h"
@@ -19,12 +20,18 @@
 #include "store/verified.h"
 #include "store/view_cache.h"
 
+/* Bytes of decoded blocks, however many inputs there are. */
+#define CACHE_MOST ((size_t)160 << 20)
+/* The same on disk, where tensors are read several times over. */
+#define SPILL_MOST ((size_t)1 << 30)
+
 /* One opening of a commit, all its views included. */
 typedef struct opening {
     const bal_tenant *tenant; /* as whom, at this depth */
     unsigned depth;
     unsigned inputs; /* reached so far */
     bool view;       /* is what was opened last one? */
+    bool walks;      /* a view reads tensors before it merges them */
 } opening;
 
 static int open_manifest(bal_model **out, opening *self, const bal_id *manifest,
@@ -204,6 +211,7 @@ static int open_view(bal_model **out, opening *self, bal_bytes text,
         return bal_fail(err, BAL_EUNSUPPORTED, "views nested more than %d deep",
                         BAL_VIEW_DEPTH_MAX);
     BAL_LOCAL(inputs) models = { 0 };
+    self->walks |= recipe->method->prepare != NULL;
     self->depth++;
     rc = open_inputs(&models, self, recipe, err);
     self->depth--;
@@ -235,6 +243,21 @@ static int open_manifest(bal_model **out, opening *self, const bal_id *manifest,
     return bal_leaf_model(out, tenant, text, hex, err);
 }
 
+/* Who merges reads a block of each input at once, and so does every thread;
+ * some read all of a tensor, and then once more. */
+static void keep_blocks(const opening *self)
+{
+    const bal_store *store = self->tenant->store;
+    size_t jobs = bal_work_jobs(store->work);
+    size_t size = (size_t)store->block_size;
+
+    bal_blocks_keep(
+        store->blocks,
+        bal_min(((self->inputs + 1) * jobs + 1) * size, CACHE_MOST));
+    if (self->walks)
+        bal_blocks_spill(store->blocks, store->root, size, SPILL_MOST);
+}
+
 int bal_commit_walk(bal_model **out, bal_walked *walked,
                     const bal_tenant *tenant, const bal_id *commit,
                     bal_error *err)
@@ -247,6 +270,8 @@ int bal_commit_walk(bal_model **out, bal_walked *walked,
 
     rc = open_manifest(out, &self, &walked->manifest, err);
     walked->view = self.view;
+    if (!rc)
+        keep_blocks(&self);
     bal_id_hex(hex, commit);
     return bal_within(err, rc, "commit '%.12s'", hex);
 }

@@ -25,7 +25,7 @@ static int fill(void *ctx, uint8_t *to, size_t size, bal_error *err)
     self->fills++;
     pthread_mutex_unlock(&self->lock);
     bal_clock_sleep(self->pause);
-    memset(to, 7, size);
+    memset(to, 7 + self->key.id.bytes[0], size);
     if (self->rc && err)
         snprintf(err->text, sizeof(err->text), "as told");
     return self->rc;
@@ -68,7 +68,7 @@ static void what_is_in_use_stays(void)
     const bal_cached *first = take(&self, 0, 4000);
     const bal_cached *second = take(&self, 1, 4000);
     CHECK(bal_cache_held(self.cache) >= 8000);
-    CHECK(first->data[3999] == 7 && second->data[3999] == 7);
+    CHECK(first->data[3999] == 7 && second->data[3999] == 8);
     bal_cache_give(self.cache, second);
     CHECK(bal_cache_held(self.cache) <= 6000);
     bal_cache_forget(self.cache, &self.key);
@@ -143,12 +143,121 @@ static void a_failure_is_shared_and_not_kept(void)
     bal_cache_free(self.cache);
 }
 
+/* Three blocks come and go while there is memory for one. */
+static void come_and_go(caching *self)
+{
+    for (uint8_t i = 0; i < 3; i++) {
+        const bal_cached *cached = take(self, i, 4000);
+
+        CHECK(cached->data[0] == 7 + i && cached->data[3999] == 7 + i);
+        bal_cache_give(self->cache, cached);
+    }
+    CHECK(bal_cache_held(self->cache) <= 6000);
+}
+
+static void what_memory_has_no_room_for_comes_back_from_disk(void)
+{
+    caching self = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+    CHECK_OK(bal_cache_new(&self.cache, 6000, &check_err));
+    bal_cache_spill(self.cache, "/tmp", 4000, 3 * 4000);
+    come_and_go(&self);
+    come_and_go(&self);
+    CHECK(self.fills == 3);
+    bal_cache_forget(self.cache, &self.key);
+    bal_cache_give(self.cache, take(&self, 2, 4000));
+    CHECK(self.fills == 4);
+    bal_cache_free(self.cache);
+}
+
+static void what_was_filled_first_leaves_the_disk_first(void)
+{
+    caching self = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+    CHECK_OK(bal_cache_new(&self.cache, 6000, &check_err));
+    bal_cache_spill(self.cache, "/tmp", 4000, 2 * 4000);
+    come_and_go(&self);
+    bal_cache_give(self.cache, take(&self, 1, 4000));
+    CHECK(self.fills == 3);
+    bal_cache_give(self.cache, take(&self, 0, 4000));
+    CHECK(self.fills == 4);
+    bal_cache_give(self.cache, take(&self, 5, 5000)); /* too large for it */
+    bal_cache_give(self.cache, take(&self, 0, 4000));
+    bal_cache_give(self.cache, take(&self, 5, 5000));
+    CHECK(self.fills == 6);
+    bal_cache_free(self.cache);
+}
+
+static void without_a_disk_it_is_as_if_none_had_been_asked_for(void)
+{
+    static const struct {
+        const char *folder;
+        size_t most;
+    } rows[] = { { "/nowhere/at/all", CACHE }, { "/tmp", 3999 } };
+
+    for (size_t i = 0; i < 2; i++) {
+        caching self = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+        CHECK_OK(bal_cache_new(&self.cache, 6000, &check_err));
+        bal_cache_spill(self.cache, rows[i].folder, 4000, rows[i].most);
+        come_and_go(&self);
+        come_and_go(&self);
+        CHECK(self.fills == 6);
+        bal_cache_free(self.cache);
+    }
+}
+
+static void *take_many(void *ctx)
+{
+    const caching *shared = ctx;
+    caching self = *shared; /* keys of its own */
+    const bal_cached *cached = NULL;
+    bal_error err = { 0 };
+    bool right = true;
+
+    for (size_t turn = 0; turn < 2000; turn++) {
+        uint8_t which = (uint8_t)(turn * 7 % 11);
+
+        self.key.id.bytes[0] = which;
+        if (bal_cache_take(self.cache, &cached, &self.key, 4000, fill, &self,
+                           &err))
+            return NULL;
+        right &=
+            cached->data[0] == 7 + which && cached->data[3999] == 7 + which;
+        bal_cache_give(self.cache, cached);
+        if (turn % 100 == 99)
+            bal_cache_forget(self.cache, &self.key);
+    }
+    return right ? ctx : NULL;
+}
+
+static void threads_that_come_and_go_see_what_they_asked_for(void)
+{
+    caching self = { .lock = PTHREAD_MUTEX_INITIALIZER };
+    pthread_t threads[4];
+    void *right = NULL;
+
+    CHECK_OK(bal_cache_new(&self.cache, 6000, &check_err));
+    bal_cache_spill(self.cache, "/tmp", 4000, 8 * 4000);
+    for (size_t i = 0; i < 4; i++)
+        CHECK(!pthread_create(&threads[i], NULL, take_many, &self));
+    for (size_t i = 0; i < 4; i++) {
+        CHECK(!pthread_join(threads[i], &right));
+        CHECK(right == &self);
+    }
+    bal_cache_free(self.cache);
+}
+
 static const check_test tests[] = {
     { TEST(the_least_recently_used_goes_first) },
     { TEST(what_is_in_use_stays) },
     { TEST(a_cache_of_nothing_keeps_nothing) },
     { TEST(one_thread_fills_and_others_wait) },
     { TEST(a_failure_is_shared_and_not_kept) },
+    { TEST(what_memory_has_no_room_for_comes_back_from_disk) },
+    { TEST(what_was_filled_first_leaves_the_disk_first) },
+    { TEST(without_a_disk_it_is_as_if_none_had_been_asked_for) },
+    { TEST(threads_that_come_and_go_see_what_they_asked_for) },
 };
 
 CHECK_MAIN(tests)
