@@ -232,12 +232,12 @@ BAL_CHECK int bal_graph_intend(bal_graph *self, int64_t tenant,
 /* session NULL: of every session. */
 BAL_CHECK int bal_graph_intended_done(bal_graph *self, const char *session,
                                       bal_error *err);
-/* Every intended block that has no block row, of any session but `except`
- * (NULL: of any). */
+/* Every intended block that has no block row, or every one that has, of any
+ * session but `except` (NULL: of any). */
 typedef int bal_intended_fn(void *ctx, const char *session, const char *tenant,
                             const bal_id *id, bal_error *err);
 BAL_CHECK int bal_graph_intended(bal_graph *self, const char *except,
-                                 bal_intended_fn *fn, void *ctx,
+                                 bool named, bal_intended_fn *fn, void *ctx,
                                  bal_error *err);
 
 /* ---- counting ---------------------------------------------------------- */

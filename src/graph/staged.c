@@ -66,10 +66,10 @@ static int pass_intended(void *ctx, const bal_value *columns, size_t count,
     return job->fn(job->ctx, session, tenant, &id, err);
 }
 
-int bal_graph_intended(bal_graph *self, const char *except, bal_intended_fn *fn,
-                       void *ctx, bal_error *err)
+int bal_graph_intended(bal_graph *self, const char *except, bool named,
+                       bal_intended_fn *fn, void *ctx, bal_error *err)
 {
-    const bal_value args[] = { bal_text(except ? except : "") };
+    const bal_value args[] = { bal_text(except ? except : ""), bal_int(named) };
     intended_job job = { fn, ctx };
 
     return bal_db_query(
@@ -77,7 +77,7 @@ int bal_graph_intended(bal_graph *self, const char *except, bal_intended_fn *fn,
         "SELECT i.session, t.name, i.id FROM intended i "
         "JOIN tenants t ON t.tenant = i.tenant "
         "LEFT JOIN blocks b ON b.tenant = i.tenant AND b.id = i.id "
-        "WHERE i.session <> $1 AND b.number IS NULL "
+        "WHERE i.session <> $1 AND (b.number IS NOT NULL) = $2 "
         "ORDER BY i.session, t.name, i.id",
-        args, 1, pass_intended, &job, err);
+        args, 2, pass_intended, &job, err);
 }

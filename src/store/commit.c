@@ -2,52 +2,32 @@
  * the answer. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "core/error.h"
-#include "core/str.h"
 #include "model/arithmetic.h"
 #include "store/ingest.h"
+#include "store/intent.h"
 #include "store/publish.h"
 
-/* A name for what this commit is about to publish. */
-static int session_name(char out[33], bal_error *err)
+static int intend(bal_intent *intent, bal_tenant *tenant,
+                  const bal_ingest *ingest, bal_error *err)
 {
-    uint8_t bytes[16];
-
-    if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
-        return bal_fail_errno(err, "drawing a session name");
-    bal_hex_write(out, bytes, sizeof(bytes));
-    out[32] = '\0';
-    return 0;
-}
-
-static int intend(bal_tenant *tenant, const char *session, const bal_id *ids,
-                  size_t count, bal_error *err)
-{
-    bal_graph *graph = tenant->store->graph;
     BAL_LOCAL(bal_tx) tx = { 0 };
-    int rc = bal_graph_begin(&tx, graph, BAL_TX_WRITE, err);
+    int rc = bal_graph_begin(&tx, tenant->store->graph, BAL_TX_WRITE, err);
     if (!rc)
         rc = bal_tenant_make(tenant, err);
     if (!rc)
-        rc = bal_graph_intend(graph, tenant->number, session, ids, count, err);
+        rc = bal_intend(intent, tenant, ingest->rows, ingest->row_count, err);
     return rc ? rc : bal_tx_commit(&tx, err);
 }
 
 /* Note what is to be published, then publish it. */
-static int settle(bal_ingest *ingest, bal_tenant *tenant, const char *session,
+static int settle(bal_intent *intent, bal_ingest *ingest, bal_tenant *tenant,
                   bal_error *err)
 {
     int64_t number = tenant->number;
-    bal_id *ids = calloc(ingest->row_count + 1, sizeof(*ids));
-    if (!ids)
-        return bal_fail_memory(err, "blocks");
+    int rc = intend(intent, tenant, ingest, err);
 
-    for (size_t i = 0; i < ingest->row_count; i++)
-        ids[i] = ingest->rows[i].id;
-    int rc = intend(tenant, session, ids, ingest->row_count, err);
-    free(ids);
     if (rc) {
         tenant->number = number; /* it may have been made and taken back */
         return rc;
@@ -87,19 +67,15 @@ static int publish(bal_commit **out, bal_tenant *tenant, bal_ingest *ingest,
                    bal_error *err)
 {
     BAL_LOCAL(bal_buf) body = { 0 };
-    char session[33] = "";
+    bal_intent intent = { 0 };
     int rc = bal_leaf_write(&body, &ingest->leaf, err);
     if (rc)
         return rc;
 
-    if (ingest->row_count) {
-        rc = session_name(session, err);
-        if (rc)
-            return rc;
-        rc = settle(ingest, tenant, session, err);
-        if (rc)
-            return rc;
-    }
+    if (ingest->row_count)
+        rc = settle(&intent, ingest, tenant, err);
+    if (rc)
+        return rc;
     bal_manifest_row manifest = {
         .kind = bal_kind_name(ingest->leaf.kind),
         .body = { body.data, body.len },
@@ -112,7 +88,7 @@ static int publish(bal_commit **out, bal_tenant *tenant, bal_ingest *ingest,
         .block_count = ingest->row_count,
         .ids = ingest->ids,
         .id_count = ingest->id_count,
-        .session = session[0] ? session : NULL,
+        .intent = &intent,
         .op = "commit",
         .base_model =
             draft->base_model ? draft->base_model : ingest->leaf.base_model,

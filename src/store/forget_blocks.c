@@ -95,7 +95,7 @@ static int find(block_plan *self, bal_error *err)
     if (!rc)
         rc = bal_graph_blocks(graph, tenant, has_row, self, err);
     if (!rc)
-        rc = bal_graph_intended(graph, NULL, announced, self, err);
+        rc = bal_graph_intended(graph, NULL, false, announced, self, err);
     if (rc)
         return rc;
     sort(&self->rows);

@@ -358,7 +358,7 @@ static int drop_begun(bal_inventory *self, bal_error *err)
     int64_t number = 0;
     size_t kept = 0;
     int rc = self->orphans.len
-                 ? bal_graph_intended(graph, NULL, add_begun, self, err)
+                 ? bal_graph_intended(graph, NULL, false, add_begun, self, err)
                  : 0;
     if (!rc)
         rc = number_now(&number, tenant, err);

@@ -232,8 +232,9 @@ static int transact(publishing *self, bal_error *err)
         rc = look_at_head(self, err);
     if (!rc && !self->report->nothing_changed)
         rc = insert(self, err);
-    if (!rc && self->publication->session)
-        rc = bal_graph_intended_done(graph, self->publication->session, err);
+    if (!rc && self->publication->intent)
+        rc = bal_intent_done(self->publication->intent, self->tenant->store,
+                             err);
     if (rc)
         return rc;
     return bal_tx_commit(&tx, err);

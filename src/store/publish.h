@@ -2,7 +2,7 @@
 #ifndef STORE_PUBLISH_H
 #define STORE_PUBLISH_H
 
-#include "store/store.h"
+#include "store/intent.h"
 
 /* A manifest and blocks that are settled, to be made a commit on a ref. */
 typedef struct bal_publication {
@@ -11,8 +11,8 @@ typedef struct bal_publication {
     size_t block_count;
     const bal_id *ids; /* every block that the manifest uses */
     size_t id_count;
-    const char *session; /* of bal_graph_intend, NULL: none */
-    const char *op;      /* for the reflog */
+    const bal_intent *intent; /* that it fulfils, NULL: none */
+    const char *op;           /* for the reflog */
     const char *base_model;
 } bal_publication;
 

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/hash.h"
 #include "store/ingest.h"
+#include "store/intent.h"
 
 typedef struct recoding {
     const bal_tenant *tenant;
@@ -68,16 +69,22 @@ static int find_rows(recoding *self, size_t count, bal_error *err)
     return 0;
 }
 
-/* After the bytes: until then a row says that more is needed than is. */
-static int note(const recoding *self, size_t count, bal_error *err)
+/* The rows after the bytes: until then they say that more is needed than is. */
+static int settle(recoding *self, size_t count, bal_error *err)
 {
-    bal_graph *graph = self->tenant->store->graph;
+    bal_store *store = self->tenant->store;
     BAL_LOCAL(bal_tx) tx = { 0 };
-    int rc = bal_graph_begin(&tx, graph, BAL_TX_WRITE, err);
-
+    bal_intent intent;
+    int rc = bal_intend(&intent, self->tenant, self->rows, count, err);
+    if (!rc)
+        rc = bal_batch_settle(&self->batch, store->work, err);
+    if (!rc)
+        rc = bal_graph_begin(&tx, store->graph, BAL_TX_WRITE, err);
     for (size_t i = 0; !rc && i < count; i++)
-        rc = bal_graph_block_renew(graph, self->tenant->number, &self->rows[i],
-                                   err);
+        rc = bal_graph_block_renew(store->graph, self->tenant->number,
+                                   &self->rows[i], err);
+    if (!rc)
+        rc = bal_intent_done(&intent, store, err);
     return rc ? rc : bal_tx_commit(&tx, err);
 }
 
@@ -94,9 +101,7 @@ int bal_recode(const bal_tenant *tenant, const bal_id *ids, size_t count,
     if (!rc)
         rc = bal_pool_run(store->work, count, recode_one, &self, err);
     if (!rc)
-        rc = bal_batch_settle(&self.batch, store->work, err);
-    if (!rc)
-        rc = note(&self, count, err);
+        rc = settle(&self, count, err);
     *stored = 0;
     for (size_t i = 0; !rc && i < count; i++)
         *stored += self.rows[i].stored;

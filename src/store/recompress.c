@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/hash.h"
 #include "store/ingest.h"
+#include "store/intent.h"
 #include "store/leaf_model.h"
 #include "store/recode.h"
 
@@ -65,12 +66,38 @@ typedef int row_fn(bal_graph *self, int64_t tenant, const bal_block_row *row,
 static int each_row(const pass *self, const bal_ingest *ingest, row_fn *fn,
                     bal_error *err)
 {
-    bal_graph *graph = self->tenant->store->graph;
-    BAL_LOCAL(bal_tx) tx = { 0 };
-    int rc = bal_graph_begin(&tx, graph, BAL_TX_WRITE, err);
+    int rc = 0;
 
     for (size_t i = 0; !rc && i < ingest->row_count; i++)
-        rc = fn(graph, self->tenant->number, &ingest->rows[i], err);
+        rc = fn(self->tenant->store->graph, self->tenant->number,
+                &ingest->rows[i], err);
+    return rc;
+}
+
+static int begin(const pass *self, bal_intent *intent, const bal_ingest *ingest,
+                 bal_error *err)
+{
+    BAL_LOCAL(bal_tx) tx = { 0 };
+    int rc =
+        bal_graph_begin(&tx, self->tenant->store->graph, BAL_TX_WRITE, err);
+    if (!rc)
+        rc = bal_intend(intent, self->tenant, ingest->rows, ingest->row_count,
+                        err);
+    if (!rc)
+        rc = each_row(self, ingest, bal_graph_bases_add, err);
+    return rc ? rc : bal_tx_commit(&tx, err);
+}
+
+static int end(const pass *self, const bal_intent *intent,
+               const bal_ingest *ingest, bal_error *err)
+{
+    bal_store *store = self->tenant->store;
+    BAL_LOCAL(bal_tx) tx = { 0 };
+    int rc = bal_graph_begin(&tx, store->graph, BAL_TX_WRITE, err);
+    if (!rc)
+        rc = each_row(self, ingest, bal_graph_block_renew, err);
+    if (!rc)
+        rc = bal_intent_done(intent, store, err);
     return rc ? rc : bal_tx_commit(&tx, err);
 }
 
@@ -78,12 +105,13 @@ static int each_row(const pass *self, const bal_ingest *ingest, row_fn *fn,
  * short, no block is taken for one that nothing is coded by. */
 static int settle(pass *self, bal_ingest *ingest, bal_error *err)
 {
-    int rc = each_row(self, ingest, bal_graph_bases_add, err);
+    bal_intent intent;
+    int rc = begin(self, &intent, ingest, err);
     if (!rc)
         rc = bal_ingest_settle(ingest, self->tenant->store->work, err);
     if (!rc)
         rc = tick_off(self, ingest, err);
-    return rc ? rc : each_row(self, ingest, bal_graph_block_renew, err);
+    return rc ? rc : end(self, &intent, ingest, err);
 }
 
 static int recompress_leaf(pass *self, bal_bytes text, bal_error *err)

@@ -187,7 +187,7 @@ int bal_verify_blocks(bal_verification *self, bal_error *err)
     else
         rc = 0;
     if (!rc)
-        rc = bal_graph_intended(graph, NULL, mark_intended, self, err);
+        rc = bal_graph_intended(graph, NULL, false, mark_intended, self, err);
     for (size_t i = 0; i < count && !rc; i++)
         rc = self->present.data[i] ? check_block(self, i, &later, err) : 0;
     return rc ? rc : tell_again(self, &later, err);

@@ -2,15 +2,14 @@
  *
  * Writers share a lock beside the database, so that any number of them work at
  * once, from whatever root; what takes blocks away has it alone. The lock ends
- * with the process. A writer
- * notes the blocks it is about to publish in the graph; if it is killed between
- * publishing and naming them, the next writer that finds itself alone removes
- * those that nobody named. */
+ * with the process. A writer notes what it intends (intent.h); what it leaves
+ * when it is killed, the next one that finds itself alone cleans up. */
 #include <string.h>
 
 #include "core/error.h"
 #include "core/str.h"
 #include "store/forget_finish.h"
+#include "store/intent.h"
 #include "store/view_cache.h"
 #include "store/view_files.h"
 
@@ -82,56 +81,6 @@ int bal_store_lock(bal_lock **out, bal_store *self, enum bal_lock_mode mode,
 /* What bal_file_replace leaves of store.json when it is killed. */
 static const char locator_temporary[] = "store.json.tmp-";
 
-/* Blocks to remove: those of one tenant that were told one behind the other. */
-typedef struct leftovers {
-    bal_blocks *blocks;
-    char tenant[64 + 1];
-    bal_buf ids;
-} leftovers;
-
-static void leftovers_done(leftovers *self)
-{
-    bal_buf_done(&self->ids);
-}
-
-static int remove_noted(leftovers *self, bal_error *err)
-{
-    size_t count = self->ids.len / sizeof(bal_id);
-    uint64_t freed;
-    int rc = bal_blocks_remove(self->blocks, self->tenant,
-                               (const bal_id *)(const void *)self->ids.data,
-                               count, &freed, err);
-
-    bal_buf_clear(&self->ids);
-    return rc;
-}
-
-static int note_one(void *ctx, const char *session, const char *tenant,
-                    const bal_id *id, bal_error *err)
-{
-    leftovers *self = ctx;
-
-    (void)session;
-    if (!bal_name_valid(tenant))
-        return bal_fail(err, BAL_ECORRUPT, "'%s' is not a tenant's name",
-                        tenant);
-    if (strcmp(tenant, self->tenant) != 0) {
-        int rc = remove_noted(self, err);
-        if (rc)
-            return rc;
-        snprintf(self->tenant, sizeof(self->tenant), "%s", tenant);
-    }
-    return bal_buf_append(&self->ids, id, sizeof(*id), err);
-}
-
-static int remove_unnamed(bal_store *self, bal_error *err)
-{
-    BAL_LOCAL(leftovers) all = { .blocks = self->blocks };
-    int rc = bal_graph_intended(self->graph, NULL, note_one, &all, err);
-
-    return rc ? rc : remove_noted(&all, err);
-}
-
 static int remove_temporary(void *ctx, const char *name, bal_error *err)
 {
     const bal_store *store = ctx;
@@ -160,10 +109,7 @@ int bal_store_clear(bal_store *self, bal_error *err)
         rc = bal_view_cache_expire(self, err);
     if (rc)
         return rc;
-    rc = remove_unnamed(self, err);
-    if (rc)
-        return rc;
-    return bal_graph_intended_done(self->graph, NULL, err);
+    return bal_intents_settle(self, err);
 }
 
 int bal_store_recover(bal_store *self, bal_error *err)

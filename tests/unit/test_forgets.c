@@ -386,7 +386,8 @@ static void check_nothing_else(bal_graph *graph, int64_t acme)
     CHECK_OK(
         bal_graph_exports(graph, acme, NULL, join_export, &text, &check_err));
     CHECK_OK(bal_graph_grants(graph, "acme", join_grant, &text, &check_err));
-    CHECK_OK(bal_graph_intended(graph, NULL, join_intended, &text, &check_err));
+    CHECK_OK(bal_graph_intended(graph, NULL, false, join_intended, &text,
+                                &check_err));
     CHECK(!text.len);
 }
 

@@ -443,15 +443,18 @@ static void what_was_intended_and_not_named_is_known(void)
     CHECK_OK(bal_graph_intend(graph, tenant, "s1", ids, 1, &check_err));
     CHECK_OK(bal_graph_intend(graph, tenant, "s2", ids, 1, &check_err));
     put_manifest(graph, tenant, id_of(0xa0, 0), some_blocks, 1, 1);
-    CHECK_OK(bal_graph_intended(graph, "s2", join_intended, &text, &check_err));
+    CHECK_OK(bal_graph_intended(graph, "s2", false, join_intended, &text,
+                                &check_err));
     CHECK(!strcmp(bal_buf_string(&text), "s1/acme/01 s1/acme/05 "));
     CHECK_OK(bal_graph_intended_done(graph, "s1", &check_err));
     bal_buf_clear(&text);
-    CHECK_OK(bal_graph_intended(graph, NULL, join_intended, &text, &check_err));
+    CHECK_OK(bal_graph_intended(graph, NULL, false, join_intended, &text,
+                                &check_err));
     CHECK(!strcmp(bal_buf_string(&text), "s2/acme/01 "));
     CHECK_OK(bal_graph_intended_done(graph, NULL, &check_err));
     bal_buf_clear(&text);
-    CHECK_OK(bal_graph_intended(graph, NULL, join_intended, &text, &check_err));
+    CHECK_OK(bal_graph_intended(graph, NULL, false, join_intended, &text,
+                                &check_err));
     CHECK(!text.len);
 }
 
