@@ -55,6 +55,7 @@ static void bench_free(bal_bench *bench)
 {
     bal_coder_free(bench->coder);
     bal_buf_done(&bench->bytes);
+    bal_buf_done(&bench->base);
     free(bench);
 }
 
@@ -92,6 +93,7 @@ int bal_bench_take(bal_bench **out, bal_blocks *blocks, bal_error *err)
         }
     }
     bal_buf_clear(&bench->bytes);
+    bal_buf_clear(&bench->base);
     bench->bytes.ceiling = 0;
     *out = bench;
     return 0;
@@ -263,19 +265,19 @@ static int decode_based(const block_reading *self, uint8_t *to, bal_error *err)
 {
     BAL_LOCAL(bal_arena) arena = { 0 };
     bal_base base = { 0 };
+    bal_buf *room = &self->bench->base;
     int rc =
         bal_base_read(&base, &arena, self->extra, self->header.logical, err);
+    if (!rc)
+        rc = bal_buf_reserve(room, (size_t)base.len, err);
     if (rc)
         return rc;
 
-    uint8_t *bytes = bal_pages((size_t)base.len + 1);
-    if (!bytes)
-        return bal_fail_memory(err, "a block's base");
-    rc = bal_base_gather(bytes, self->blocks, self->tenant, &base, err);
-    if (!rc)
-        rc = decode_by(self, to, (bal_bytes){ bytes, (size_t)base.len }, err);
-    free(bytes);
-    return rc;
+    rc = bal_base_gather((uint8_t *)room->data, self->blocks, self->tenant,
+                         &base, err);
+    return rc ? rc
+              : decode_by(self, to, (bal_bytes){ room->data, (size_t)base.len },
+                          err);
 }
 
 /* Decode into `to`, which has header.logical bytes, and compare. */

@@ -18,7 +18,7 @@
 #include "core/error.h"
 #include "core/hash.h"
 
-enum { BUCKETS = 4096 };
+enum { BUCKETS = 4096, SPARES = 4 };
 #define NO_SLOT SIZE_MAX
 
 /* RESTING: in its slot alone. */
@@ -49,6 +49,13 @@ struct bal_cache {
     cache_entry *newest;
     cache_entry *oldest;
     cache_entry *buckets[BUCKETS];
+    /* Memory that was let go of, for the next blocks of the same size: malloc
+     * would leave gaps, and the kernel give fresh pages. */
+    struct {
+        void *memory;
+        size_t size;
+    } spares[SPARES];
+    size_t spare;         /* which is let go of next */
     bal_spill *spill;     /* set once, before anything is read by it */
     bool full;            /* a write failed: nothing more is written */
     cache_entry **owners; /* of its slots */
@@ -151,11 +158,35 @@ static size_t weight(const cache_entry *entry)
     return entry->cached.size + sizeof(*entry);
 }
 
+static void spare_locked(bal_cache *self, void *memory, size_t size)
+{
+    size_t i = self->spare;
+
+    self->spare = (i + 1) % SPARES;
+    free(self->spares[i].memory);
+    self->spares[i].memory = memory;
+    self->spares[i].size = size;
+}
+
+static void *memory_locked(bal_cache *self, size_t size)
+{
+    for (size_t i = 0; i < SPARES; i++) {
+        void *memory = self->spares[i].memory;
+
+        if (!memory || self->spares[i].size != size)
+            continue;
+        self->spares[i].memory = NULL;
+        return memory;
+    }
+    return malloc(size + BAL_PAGE);
+}
+
 static void empty_locked(bal_cache *self, cache_entry *entry)
 {
-    if (entry->memory)
-        self->held -= weight(entry);
-    free(entry->memory);
+    if (!entry->memory)
+        return;
+    self->held -= weight(entry);
+    spare_locked(self, entry->memory, entry->cached.size);
     entry->memory = NULL;
 }
 
@@ -242,7 +273,7 @@ static bool furnish_locked(bal_cache *self, cache_entry *entry)
 {
     self->held += weight(entry);
     shrink_locked(self);
-    entry->memory = malloc(entry->cached.size + BAL_PAGE);
+    entry->memory = memory_locked(self, entry->cached.size);
     if (!entry->memory) {
         self->held -= weight(entry);
         return false;
@@ -403,6 +434,8 @@ void bal_cache_free(bal_cache *self)
         if (self->owners[i])
             throw_out_locked(self, self->owners[i]);
     }
+    for (size_t i = 0; i < SPARES; i++)
+        free(self->spares[i].memory);
     free(self->owners);
     bal_spill_free(self->spill);
     pthread_cond_destroy(&self->filled);

@@ -12,6 +12,7 @@ typedef struct bal_bench {
     struct bal_bench *next;
     bal_coder *coder;
     bal_buf bytes; /* a payload, or a block as it is at rest */
+    bal_buf base;  /* what a block is coded by */
 } bal_bench;
 
 struct bal_blocks {
