@@ -51,60 +51,15 @@ void bal_blocks_spill(bal_blocks *self, const char *folder, size_t block,
     bal_cache_spill(self->cache, folder, block, most);
 }
 
-static void bench_free(bal_bench *bench)
-{
-    bal_coder_free(bench->coder);
-    bal_buf_done(&bench->bytes);
-    bal_buf_done(&bench->base);
-    free(bench);
-}
-
 void bal_blocks_free(bal_blocks *self)
 {
     if (!self)
         return;
-    while (self->idle) {
-        bal_bench *bench = self->idle;
-        self->idle = bench->next;
-        bench_free(bench);
-    }
+    bal_benches_free(self);
     bal_cache_free(self->cache);
     bal_backend_free(self->backend);
     pthread_mutex_destroy(&self->lock);
     free(self);
-}
-
-int bal_bench_take(bal_bench **out, bal_blocks *blocks, bal_error *err)
-{
-    pthread_mutex_lock(&blocks->lock);
-    bal_bench *bench = blocks->idle;
-    if (bench)
-        blocks->idle = bench->next;
-    pthread_mutex_unlock(&blocks->lock);
-
-    if (!bench) {
-        bench = calloc(1, sizeof(*bench));
-        if (!bench)
-            return bal_fail_memory(err, "a coder");
-        int rc = bal_coder_new(&bench->coder, err);
-        if (rc) {
-            bench_free(bench);
-            return rc;
-        }
-    }
-    bal_buf_clear(&bench->bytes);
-    bal_buf_clear(&bench->base);
-    bench->bytes.ceiling = 0;
-    *out = bench;
-    return 0;
-}
-
-void bal_bench_give(bal_blocks *blocks, bal_bench *bench)
-{
-    pthread_mutex_lock(&blocks->lock);
-    bench->next = blocks->idle;
-    blocks->idle = bench;
-    pthread_mutex_unlock(&blocks->lock);
 }
 
 int bal_block_name(char out[BAL_BLOCK_NAME_ROOM], const char *tenant,
@@ -365,6 +320,14 @@ int bal_blocks_read(bal_blocks *self, const bal_block_ref *block,
         return rc;
     rc = read_range(self, block, &key, offset, to, len, err);
     return rc ? about(block->id, rc, err) : 0;
+}
+
+void bal_blocks_pass(bal_blocks *self, const char *tenant, const bal_id *id)
+{
+    bal_cache_key key;
+
+    if (!bal_block_key(&key, tenant, id, NULL))
+        bal_cache_pass(self->cache, &key);
 }
 
 /* ---- verifying ---------------------------------------------------------- */

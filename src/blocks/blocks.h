@@ -106,6 +106,9 @@ BAL_CHECK int bal_blocks_read(bal_blocks *self, const bal_block_ref *block,
                               uint64_t offset, void *to, size_t len,
                               bal_error *err);
 
+/* It will not be read again before long: what is kept of it may go. */
+void bal_blocks_pass(bal_blocks *self, const char *tenant, const bal_id *id);
+
 typedef struct bal_block_info {
     uint64_t logical;
     uint64_t stored;

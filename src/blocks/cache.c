@@ -60,7 +60,10 @@ struct bal_cache {
     bool full;            /* a write failed: nothing more is written */
     cache_entry **owners; /* of its slots */
     size_t block;         /* bytes of a slot */
-    size_t turn;          /* the slot that is given next */
+    size_t *idle;         /* slots that were given back, the last first */
+    size_t idle_count;
+    size_t used; /* slots that were ever given */
+    size_t turn; /* the slot that is given once all are in use */
 };
 
 int bal_cache_new(bal_cache **out, size_t cap, bal_error *err)
@@ -82,12 +85,14 @@ void bal_cache_spill(bal_cache *self, const char *folder, size_t block,
     bool wanted = !self->spill;
     bal_spill *spill = wanted ? bal_spill_new(folder, block, most) : NULL;
 
-    if (spill)
-        self->owners = calloc(bal_spill_slots(spill), sizeof(cache_entry *));
-    if (self->owners && wanted) {
-        self->spill = spill;
+    if (spill) {
+        size_t slots = bal_spill_slots(spill);
+        self->owners = calloc(slots, sizeof(*self->owners));
+        self->idle = calloc(slots, sizeof(*self->idle));
+    }
+    if (spill && self->owners && self->idle) {
+        self->spill = BAL_TAKE(spill);
         self->block = block;
-        spill = NULL;
     }
     pthread_mutex_unlock(&self->lock);
     bal_spill_free(spill);
@@ -190,10 +195,18 @@ static void empty_locked(bal_cache *self, cache_entry *entry)
     entry->memory = NULL;
 }
 
+static void drop_slot_locked(bal_cache *self, cache_entry *entry)
+{
+    if (entry->slot == NO_SLOT)
+        return;
+    self->owners[entry->slot] = NULL;
+    self->idle[self->idle_count++] = entry->slot;
+    entry->slot = NO_SLOT;
+}
+
 static void throw_out_locked(bal_cache *self, cache_entry *gone)
 {
-    if (gone->slot != NO_SLOT)
-        self->owners[gone->slot] = NULL;
+    drop_slot_locked(self, gone);
     empty_locked(self, gone);
     free(gone);
 }
@@ -215,17 +228,13 @@ static void shrink_locked(bal_cache *self)
 
 /* ---- on disk ------------------------------------------------------------ */
 
-/* The slot whose turn it is; NO_SLOT: there is none, or it is being read. */
-static size_t slot_locked(bal_cache *self, const cache_entry *entry)
+/* One that is in use: its owner has it no more. NO_SLOT: it is being read. */
+static size_t take_slot_locked(bal_cache *self)
 {
-    if (!self->spill || self->full || entry->cached.size > self->block)
-        return NO_SLOT;
     size_t slot = self->turn;
     cache_entry *owner = self->owners[slot];
 
     self->turn = (slot + 1) % bal_spill_slots(self->spill);
-    if (!owner)
-        return slot;
     if (owner->stage == FILLING)
         return NO_SLOT;
     self->owners[slot] = NULL;
@@ -235,6 +244,18 @@ static size_t slot_locked(bal_cache *self, const cache_entry *entry)
         throw_out_locked(self, owner);
     }
     return slot;
+}
+
+/* Pages that are in memory already come first. */
+static size_t slot_locked(bal_cache *self, const cache_entry *entry)
+{
+    if (!self->spill || self->full || entry->cached.size > self->block)
+        return NO_SLOT;
+    if (self->idle_count)
+        return self->idle[--self->idle_count];
+    if (self->used < bal_spill_slots(self->spill))
+        return self->used++;
+    return take_slot_locked(self);
 }
 
 /* What was filled just now is written to a slot of its own. */
@@ -253,8 +274,7 @@ static void spill_locked(bal_cache *self, cache_entry *entry)
     if (written)
         return;
     self->full = true;
-    self->owners[slot] = NULL;
-    entry->slot = NO_SLOT;
+    drop_slot_locked(self, entry);
 }
 
 static void give_locked(bal_cache *self, cache_entry *entry)
@@ -351,8 +371,7 @@ static bool wake_locked(bal_cache *self, cache_entry *entry,
         pthread_cond_broadcast(&self->filled);
         return true;
     }
-    self->owners[entry->slot] = NULL;
-    entry->slot = NO_SLOT;
+    drop_slot_locked(self, entry);
     fill_locked(self, entry, fill, ctx);
     return true;
 }
@@ -416,6 +435,33 @@ void bal_cache_forget(bal_cache *self, const bal_cache_key *key)
     pthread_mutex_unlock(&self->lock);
 }
 
+/* To the end that goes first. */
+static void requeue_locked(bal_cache *self, cache_entry *entry)
+{
+    unqueue_locked(self, entry);
+    entry->newer = self->oldest;
+    if (self->oldest)
+        self->oldest->older = entry;
+    else
+        self->newest = entry;
+    self->oldest = entry;
+}
+
+void bal_cache_pass(bal_cache *self, const bal_cache_key *key)
+{
+    pthread_mutex_lock(&self->lock);
+    cache_entry *passed = find_locked(self, key);
+    if (passed && passed->stage == RESTING) {
+        unlist_locked(self, passed);
+        throw_out_locked(self, passed);
+    } else if (passed && passed->stage == READY) {
+        drop_slot_locked(self, passed);
+        if (!passed->users)
+            requeue_locked(self, passed);
+    }
+    pthread_mutex_unlock(&self->lock);
+}
+
 size_t bal_cache_held(bal_cache *self)
 {
     pthread_mutex_lock(&self->lock);
@@ -437,6 +483,7 @@ void bal_cache_free(bal_cache *self)
     for (size_t i = 0; i < SPARES; i++)
         free(self->spares[i].memory);
     free(self->owners);
+    free(self->idle);
     bal_spill_free(self->spill);
     pthread_cond_destroy(&self->filled);
     pthread_mutex_destroy(&self->lock);

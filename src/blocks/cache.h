@@ -47,6 +47,8 @@ BAL_CHECK int bal_cache_take(bal_cache *self, const bal_cached **out,
 void bal_cache_give(bal_cache *self, const bal_cached *cached);
 /* Forget it: gone now, or when the last who uses it gives it back. */
 void bal_cache_forget(bal_cache *self, const bal_cache_key *key);
+/* It will not be asked for before long: it goes before all others. */
+void bal_cache_pass(bal_cache *self, const bal_cache_key *key);
 /* Bytes held, in use or not. */
 size_t bal_cache_held(bal_cache *self);
 

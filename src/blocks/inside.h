@@ -26,6 +26,8 @@ struct bal_blocks {
 BAL_CHECK int bal_bench_take(bal_bench **out, bal_blocks *blocks,
                              bal_error *err);
 void bal_bench_give(bal_blocks *blocks, bal_bench *bench);
+/* All idle ones; none is in use. */
+void bal_benches_free(bal_blocks *blocks);
 
 /* "acme/3/3f0a…": one hex digit of fan-out, so that a commit of some tens of
  * blocks has few directories to sync. */

@@ -32,9 +32,17 @@ static void part_free(bal_model *model)
     free(self->seen);
 }
 
+static void part_pass(bal_model *model, size_t i, uint64_t offset, uint64_t len)
+{
+    part *self = (part *)model;
+
+    bal_model_pass(self->of, bal_model_tag(model, i), offset, len);
+}
+
 static const bal_model_ops part_ops = {
     .read = part_read,
     .free = part_free,
+    .pass = part_pass,
 };
 
 /* ---- what there is ------------------------------------------------------ */

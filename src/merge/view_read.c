@@ -266,6 +266,22 @@ static int merge_tile(void *ctx, const bal_tile *tile, bal_error *err)
     return 0;
 }
 
+/* Elements [start, start + n) were merged: nobody walks over them any more. */
+static void pass(bal_view *self, const bal_view_row *row, uint64_t start,
+                 uint64_t n)
+{
+    const bal_view_slice *slice = bal_view_slice_of(self, row);
+
+    for (size_t k = slice->from; self->method->prepare && k < slice->to; k++) {
+        const bal_tensor *source = bal_view_source(self, row, k);
+        uint64_t width = source ? bal_dtype_bits(source->dtype) / 8 : 0;
+
+        if (width)
+            bal_model_pass(self->inputs[k], row->sources[k], start * width,
+                           n * width);
+    }
+}
+
 int bal_view_merge(bal_view *self, size_t i, bal_view_row *row, uint64_t offset,
                    void *to, size_t len, bal_error *err)
 {
@@ -293,5 +309,6 @@ int bal_view_merge(bal_view *self, size_t i, bal_view_row *row, uint64_t offset,
         return bal_fail_memory(err, "merging");
     rc = bal_view_each(self, row, start, n, merge_tile, &job, err);
     free(job.result);
+    pass(self, row, start, n);
     return rc;
 }

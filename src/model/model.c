@@ -371,6 +371,12 @@ int bal_model_read(bal_model *self, size_t i, uint64_t offset, void *to,
     return self->ops->read(self, i, offset, to, len, err);
 }
 
+void bal_model_pass(bal_model *self, size_t i, uint64_t offset, uint64_t len)
+{
+    if (self->ops->pass)
+        self->ops->pass(self, i, offset, len);
+}
+
 bal_model *bal_model_ref(bal_model *self)
 {
     if (self)

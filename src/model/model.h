@@ -20,6 +20,8 @@ typedef struct bal_model_ops {
                 size_t len, bal_error *err);
     /* Called once, after the last reference went. Frees all but the base. */
     void (*free)(bal_model *self);
+    /* bal_model_pass; NULL: it keeps nothing. */
+    void (*pass)(bal_model *self, size_t i, uint64_t offset, uint64_t len);
 } bal_model_ops;
 
 /* The entries are built before a model is given out and do not change. */
@@ -60,6 +62,10 @@ BAL_CHECK int bal_model_tell(bal_model *self, const bal_facts *facts,
                              bal_error *err);
 
 /* ---- for callers below the store ---------------------------------------- */
+
+/* Those bytes of an entry will not be read again before long, so that what was
+ * kept for it may go. A help for who reads an entry several times over. */
+void bal_model_pass(bal_model *self, size_t i, uint64_t offset, uint64_t len);
 
 /* Pieces that a tensor is read, hashed and computed in: the unit of digests, of
  * work items, of memory. A multiple of every element size. */

@@ -76,7 +76,24 @@ static void leaf_free(bal_model *model)
     bal_leaf_done(&self->leaf);
 }
 
-static const bal_model_ops leaf_ops = { leaf_read, leaf_free };
+/* Whole blocks of its own; others may be read for its neighbours. */
+static void leaf_pass(bal_model *model, size_t i, uint64_t offset, uint64_t len)
+{
+    leaf_model *self = (leaf_model *)model;
+    const bal_place *place = &self->leaf.places[bal_model_tag(model, i)];
+    uint64_t size = bal_model_at(model, i)->size;
+    uint64_t block = self->leaf.block_size;
+    uint64_t end = offset + len;
+
+    if (place->shared)
+        return;
+    for (uint64_t k = (offset + block - 1) / block;
+         bal_min((k + 1) * block, size) <= end && k * block < end; k++)
+        bal_blocks_pass(self->blocks, self->tenant,
+                        &self->leaf.ids[place->first + k]);
+}
+
+static const bal_model_ops leaf_ops = { leaf_read, leaf_free, leaf_pass };
 
 int bal_leaf_model(bal_model **out, const bal_tenant *tenant, bal_bytes text,
                    const char *name, bal_error *err)
