@@ -92,7 +92,8 @@ void bal_rans_count(bal_rans *self, const bal_source *source)
 /* A run of contexts that share a table. */
 typedef struct group {
     uint32_t count[TOKENS];
-    uint64_t cost; /* with the table, in 65536ths of a bit */
+    uint64_t total; /* of the counts */
+    uint64_t cost;  /* with the table, in 65536ths of a bit */
     size_t first;
 } group;
 
@@ -105,13 +106,18 @@ static void set_cost(const bal_rans *self, group *one)
         bal_rans_cost(self, one->count) + (bal_rans_table_bits(freq) << 16);
 }
 
+/* Contexts that do not occur have no say. */
 static void join_two(const bal_rans *self, group *out, const group *a,
                      const group *b)
 {
     for (size_t i = 0; i < TOKENS; i++)
         out->count[i] = a->count[i] + b->count[i];
+    out->total = a->total + b->total;
     out->first = a->first;
-    set_cost(self, out);
+    if (a->total && b->total)
+        set_cost(self, out);
+    else
+        out->cost = a->total ? a->cost : b->cost;
 }
 
 /* Join neighbours from the left on while that is cheaper. */
@@ -180,6 +186,9 @@ void bal_rans_fit(bal_rans *self)
     for (size_t i = 0; i < TABLES; i++) {
         memcpy(groups[i].count, self->count[0] + i * TOKENS,
                sizeof(groups[i].count));
+        groups[i].total = 0;
+        for (size_t k = 0; k < TOKENS; k++)
+            groups[i].total += groups[i].count[k];
         groups[i].first = i;
         set_cost(self, &groups[i]);
     }
@@ -194,8 +203,10 @@ void bal_rans_fit(bal_rans *self)
     for (size_t g = 0; g < kept; g++) {
         size_t end = g + 1 < kept ? groups[g + 1].first : TABLES;
         self->starts |= (uint16_t)(1u << groups[g].first);
+        uint16_t *freq = self->freq[groups[g].first];
+        bal_rans_scale(self, freq, groups[g].count);
         for (size_t i = groups[g].first; i < end; i++) {
-            bal_rans_scale(self, self->freq[i], groups[g].count);
+            memmove(self->freq[i], freq, sizeof(self->freq[i]));
             set_codes(self, i);
             self->bits += bits_of(self, i);
         }
