@@ -17,6 +17,7 @@ typedef enum bal_room {
     BAL_ROOM_GAPS,
     BAL_ROOM_FEW, /* the elements that changed */
     BAL_ROOM_FEW_BASE,
+    BAL_ROOM_PAIRS, /* how many there are of each */
     BAL_ROOMS,
 } bal_room;
 

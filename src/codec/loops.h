@@ -64,6 +64,12 @@ typedef struct bal_anchor {
     uint32_t mask;
 } bal_anchor;
 
+/* What of an F32 is coded by tables (trimmed.c): exponent << 5 | significant
+ * bits of the mantissa, and two that exponent 0 has no use for. */
+#define BAL_PAIRS      (256 << 5)
+#define BAL_PAIR_ZERO  30 /* +0 */
+#define BAL_PAIR_WHOLE 31 /* all 32 bits are raw */
+
 typedef struct bal_loops {
     const char *isa;
     /* Fill symbol, bits, raw of n elements from `from` on. */
@@ -75,6 +81,14 @@ typedef struct bal_loops {
     /* The tuned elements of token and raw, to `to`. */
     void (*join[4])(void *to, const bal_tile *tile, const bal_anchor *anchor,
                     size_t from, size_t n);
+    /* The pairs of n elements F32, up to TILE. */
+    void (*pairs)(uint16_t *pair, const uint8_t *from, size_t n);
+    /* Fill symbol, bits, raw; token is by pair, 0: WHOLE. */
+    void (*trim)(bal_tile *tile, const uint8_t *from, const uint8_t *token,
+                 size_t n);
+    /* The elements of token and raw, to `to`; pair is by token. */
+    void (*untrim)(uint8_t *to, const bal_tile *tile, const uint16_t *pair,
+                   size_t n);
     /* The last of the tile's whole rounds, n elements, backwards. There is
      * room for the words. */
     void (*push)(bal_rans_push *self, const bal_tile *tile, size_t n);

@@ -14,24 +14,13 @@
 #include "core/error.h"
 
 enum {
-    PAIRS = 256 << 5,
+    PAIRS = BAL_PAIRS,
     MANTISSA = 23,
-    ZERO = 30,  /* what pairs of exponent 0 cannot be */
-    WHOLE = 31, /* as ZERO */
+    ZERO = BAL_PAIR_ZERO,
+    WHOLE = BAL_PAIR_WHOLE,
     TOKENS = BAL_RANS_TOKENS,
+    COUNTS = 4,
 };
-
-static inline uint32_t pair_of(uint32_t value)
-{
-    uint32_t zeros = (uint32_t)__builtin_ctz(value | 1u << MANTISSA);
-
-    return value ? (value >> MANTISSA & 0xff) << 5 | (MANTISSA - zeros) : ZERO;
-}
-
-static inline uint32_t value_at(const uint8_t *data, size_t i)
-{
-    return bal_get32(data + 4 * i);
-}
 
 static uint32_t raw_of_pair(uint32_t pair)
 {
@@ -50,13 +39,23 @@ typedef struct pair_counts {
     uint32_t count[PAIRS];
 } pair_counts;
 
-static void count_pairs(pair_counts *self, bal_bytes from, size_t step)
+static void count_sample(pair_counts *self, const bal_loops *loops,
+                         bal_bytes from, size_t step)
 {
+    const uint8_t *data = from.data;
+    uint8_t some[4 * BAL_TILE];
+    uint16_t pair[BAL_TILE];
     size_t n = from.len / 4;
 
     memset(self, 0, sizeof(*self));
-    for (size_t i = 0; i < n; i += step)
-        self->count[pair_of(value_at(from.data, i))]++;
+    for (size_t i = 0; i < n;) {
+        size_t many = 0;
+        for (; many < BAL_TILE && i < n; i += step, many++)
+            memcpy(some + 4 * many, data + 4 * i, 4);
+        loops->pairs(pair, some, many);
+        for (size_t k = 0; k < many; k++)
+            self->count[pair[k]]++;
+    }
 }
 
 uint64_t bal_trimmed_guess(bal_coder *coder, bal_bytes from, size_t samples)
@@ -69,7 +68,7 @@ uint64_t bal_trimmed_guess(bal_coder *coder, bal_bytes from, size_t samples)
 
     if (!rans)
         return from.len;
-    count_pairs(&pairs, from, step);
+    count_sample(&pairs, coder->loops, from, step);
     for (size_t i = 0; i < PAIRS; i++)
         total += pairs.count[i];
     for (uint32_t i = 0; i < PAIRS; i++) {
@@ -86,8 +85,34 @@ uint64_t bal_trimmed_guess(bal_coder *coder, bal_bytes from, size_t samples)
 
 /* ---- encode ------------------------------------------------------------- */
 
+/* All of them, to the first of COUNTS places that are taken by turns: a count
+ * that was just written is slow to read. */
+static void count_all(pair_counts *to, const bal_loops *loops, bal_bytes from)
+{
+    uint16_t pair[BAL_TILE];
+    size_t n = from.len / 4;
+
+    memset(to, 0, COUNTS * sizeof(*to));
+    for (size_t at = 0; at < n; at += BAL_TILE) {
+        size_t many = n - at < BAL_TILE ? n - at : BAL_TILE;
+        size_t fours = many & ~(size_t)3;
+        loops->pairs(pair, (const uint8_t *)from.data + 4 * at, many);
+        for (size_t i = 0; i < fours; i += 4) {
+            to[0].count[pair[i]]++;
+            to[1].count[pair[i + 1]]++;
+            to[2].count[pair[i + 2]]++;
+            to[3].count[pair[i + 3]]++;
+        }
+        for (size_t i = fours; i < many; i++)
+            to[0].count[pair[i]]++;
+    }
+    for (size_t i = 0; i < PAIRS; i++)
+        to[0].count[i] += to[1].count[i] + to[2].count[i] + to[3].count[i];
+}
+
 typedef struct dictionary {
     const uint8_t *from;
+    const bal_loops *loops;
     uint32_t used;
     uint16_t pair[TOKENS];
     uint8_t token[PAIRS];
@@ -121,21 +146,7 @@ static void fill(bal_tile *tile, const void *source, size_t from, size_t n)
 {
     const dictionary *self = source;
 
-    for (size_t i = 0; i < n; i++) {
-        uint32_t value = value_at(self->from, from + i);
-        uint32_t pair = pair_of(value);
-        uint32_t token = self->token[pair];
-        uint32_t length = pair == ZERO ? 0 : pair & 31;
-        uint32_t mantissa = value & ((1u << MANTISSA) - 1);
-        uint32_t between = length > 1
-                               ? (mantissa ^ 1u << (MANTISSA - length)) >>
-                                     (MANTISSA + 1 - length)
-                               : 0;
-        tile->symbol[i] = (uint16_t)token;
-        tile->bits[i] = (uint8_t)raw_of_pair(self->pair[token]);
-        tile->raw[i] = token ? between << 1 | value >> 31 : value;
-        tile->raw[i] = tile->bits[i] ? tile->raw[i] : 0;
-    }
+    self->loops->trim(tile, self->from + 4 * from, self->token, n);
 }
 
 static int put_dictionary(bal_buf *to, const dictionary *self, bal_bytes from,
@@ -161,25 +172,26 @@ static int trimmed_encode(bal_coder *coder, bal_buf *to, bal_bytes from,
                           bool *gains, bal_error *err)
 {
     bal_rans *rans = bal_coder_rans(coder);
-    dictionary words = { .from = from.data };
+    dictionary words = { .from = from.data, .loops = coder->loops };
     size_t start = to->len;
     size_t n = from.len / 4;
-    pair_counts all;
 
     (void)effort;
     *gains = false;
     if (grain->width != 4 || !n || n > UINT32_MAX)
         return 0;
-    if (!rans)
+    pair_counts *all =
+        (void *)bal_coder_room(coder, BAL_ROOM_PAIRS, COUNTS * sizeof(*all));
+    if (!rans || !all)
         return bal_fail_memory(err, "tables");
-    count_pairs(&all, from, 1);
-    choose_pairs(&words, &all);
+    count_all(all, coder->loops, from);
+    choose_pairs(&words, all);
     bal_rans_clear(rans);
     bal_rans_no_rule(rans);
     for (size_t i = 0; i < words.used; i++)
         rans->raw[i] = raw_of_pair(words.pair[i]);
     for (size_t i = 0; i < PAIRS; i++)
-        rans->count[0][words.token[i]] += all.count[i];
+        rans->count[0][words.token[i]] += all->count[i];
     bal_rans_fit(rans);
     int rc = put_dictionary(to, &words, from, err);
     if (rc)
@@ -196,13 +208,10 @@ static int trimmed_encode(bal_coder *coder, bal_buf *to, bal_bytes from,
 
 /* ---- decode ------------------------------------------------------------- */
 
-/* By token: the value is first | last | raw bits shifted, the lowest to the
- * sign. */
 typedef struct word_list {
+    const bal_loops *loops;
     uint8_t *to;
-    uint32_t fixed[TOKENS];
-    uint8_t shift[TOKENS];  /* of raw bits but the lowest */
-    uint32_t whole[TOKENS]; /* all ones: raw is the value */
+    uint16_t pair[TOKENS];
 } word_list;
 
 static void before(bal_tile *tile, const void *sink, size_t from, size_t n)
@@ -215,16 +224,8 @@ static void before(bal_tile *tile, const void *sink, size_t from, size_t n)
 static void after(bal_tile *tile, const void *sink, size_t from, size_t n)
 {
     const word_list *self = sink;
-    uint8_t *to = self->to + 4 * from;
 
-    for (size_t i = 0; i < n; i++) {
-        uint32_t token = tile->token[i];
-        uint32_t raw = tile->raw[i];
-        uint32_t value =
-            self->fixed[token] | raw << 31 | raw >> 1 << self->shift[token];
-        value = (value & ~self->whole[token]) | (raw & self->whole[token]);
-        bal_put32(to + 4 * i, value);
-    }
+    self->loops->untrim(self->to + 4 * from, tile, self->pair, n);
 }
 
 /* False: the pair is none. */
@@ -235,13 +236,7 @@ static bool set_word(word_list *self, uint32_t *raw, size_t i, uint32_t pair)
     if (pair >= PAIRS || (length > MANTISSA && pair != ZERO && pair != WHOLE))
         return false;
     *raw = raw_of_pair(pair);
-    self->fixed[i] = pair >> 5 << MANTISSA;
-    self->shift[i] = 0;
-    self->whole[i] = pair == WHOLE ? UINT32_MAX : 0;
-    if (length && length <= MANTISSA) {
-        self->fixed[i] |= 1u << (MANTISSA - length);
-        self->shift[i] = (uint8_t)(MANTISSA + 1 - length);
-    }
+    self->pair[i] = (uint16_t)pair;
     return true;
 }
 
@@ -251,7 +246,7 @@ static int trimmed_decode(bal_coder *coder, void *to, size_t len,
 {
     bal_rans *rans = bal_coder_rans(coder);
     const uint8_t *data = payload.data;
-    word_list words = { .to = to };
+    word_list words = { .loops = coder->loops, .to = to };
     size_t tail = len % 4;
 
     (void)grain;
