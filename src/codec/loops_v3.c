@@ -195,13 +195,26 @@ static inline __m256i push_tokens(__m256i x, const bal_rans_codes *codes,
     return _mm256_add_epi32(x, _mm256_mullo_epi32(quotient, times));
 }
 
+/* Not 0 if one of a round's lengths is more than most, which are bytes below
+ * 128. */
+static inline int longer_than(const uint8_t *bits, char most)
+{
+    const __m256i limit = _mm256_set1_epi8(most);
+    __m256i low = _mm256_loadu_si256((const void *)bits);
+    __m256i high = _mm256_loadu_si256((const void *)(bits + 32));
+
+    return _mm256_movemask_epi8(
+        _mm256_cmpgt_epi8(_mm256_max_epi8(low, high), limit));
+}
+
 static inline void push_raw(__m256i *x, uint8_t **to, const bal_tile *tile,
                             size_t at, unsigned steps)
 {
     const __m256i piece = _mm256_set1_epi32(BAL_RANS_PIECE);
     const __m256i low = _mm256_set1_epi32((1 << BAL_RANS_PIECE) - 1);
+    int over = longer_than(tile->bits + at, BAL_RANS_PIECE);
 
-    for (size_t v = VECTORS; v-- > 0 && steps > 2;) {
+    for (size_t v = VECTORS; v-- > 0 && steps > 2 && over;) {
         __m256i k = bytes_at(tile->bits + at + 8 * v);
         __m256i raw =
             _mm256_loadu_si256((const void *)(tile->raw + at + 8 * v));

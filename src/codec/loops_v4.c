@@ -172,12 +172,14 @@ static inline void push_raw(__m512i *x, uint8_t **to, const bal_tile *tile,
     const __m512i low = _mm512_set1_epi32((1 << BAL_RANS_PIECE) - 1);
     __m512i k[VECTORS];
     __m512i raw[VECTORS];
+    __mmask16 over = 0;
 
     for (size_t v = 0; v < VECTORS; v++) {
         k[v] = bytes_at(tile->bits + at + 16 * v);
         raw[v] = _mm512_loadu_si512(tile->raw + at + 16 * v);
+        over = _mm512_kor(over, _mm512_cmpgt_epu32_mask(k[v], piece));
     }
-    for (size_t v = VECTORS; v-- > 0 && steps > 2;) {
+    for (size_t v = VECTORS; v-- > 0 && steps > 2 && over;) {
         __m512i rest = _mm512_sub_epi32(_mm512_max_epu32(k[v], piece), piece);
         x[v] = push_bits(x[v], _mm512_srli_epi32(raw[v], BAL_RANS_PIECE), rest,
                          to);
