@@ -81,8 +81,9 @@ typedef struct bal_loops {
     /* The tuned elements of token and raw, to `to`. */
     void (*join[4])(void *to, const bal_tile *tile, const bal_anchor *anchor,
                     size_t from, size_t n);
-    /* The pairs of n elements F32, up to TILE. */
-    void (*pairs)(uint16_t *pair, const uint8_t *from, size_t n);
+    /* The pairs of n elements F32, up to TILE, in any order; how many, since
+     * those of zeros may be left out. */
+    size_t (*pairs)(uint16_t *pair, const uint8_t *from, size_t n);
     /* Fill symbol, bits, raw; token is by pair, 0: WHOLE. */
     void (*trim)(bal_tile *tile, const uint8_t *from, const uint8_t *token,
                  size_t n);

@@ -199,6 +199,8 @@ bool bal_rans_pull_round(bal_rans_pull *self, bal_tile *tile, size_t at,
 #define RAW_BITS raw_bits_by_count
 #define TABLE    bal_loops_base
 #define ISA      "base"
+#define PAIRS    pairs
+#define TRIM     trim
 #define PUSH     bal_rans_push_rounds
 #define PULL     bal_rans_pull_rounds
 #include "codec/loops.inc"

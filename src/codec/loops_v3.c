@@ -258,6 +258,8 @@ static void push_v3(bal_rans_push *self, const bal_tile *tile, size_t n)
 #define RAW_BITS raw_bits_by_float
 #define TABLE    bal_loops_v3
 #define ISA      "v3"
+#define PAIRS    pairs
+#define TRIM     trim
 #define PUSH     push_v3
 #define PULL     pull_v3
 #include "codec/loops.inc"

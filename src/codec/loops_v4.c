@@ -213,7 +213,121 @@ static void push_v4(bal_rans_push *self, const bal_tile *tile, size_t n)
     self->at = to;
 }
 
+/* ---- F32 of few significant bits ---------------------------------------- */
+
+/* What of most differences is zero is put aside in whole vectors, so that what
+ * has to be done for one element after the other is done for few. */
+
+enum { MANTISSA_BITS = 23 };
+
+static inline __mmask16 lanes_of(size_t left)
+{
+    return (__mmask16)(0xffffu >> (16 - (left < 16 ? left : 16)));
+}
+
+static inline __m512i zeros_below(__m512i value)
+{
+    const __m512i above = _mm512_set1_epi32(1 << MANTISSA_BITS);
+    __m512i low = _mm512_or_si512(value, above);
+    __m512i alone =
+        _mm512_and_si512(low, _mm512_sub_epi32(_mm512_setzero_si512(), low));
+
+    return _mm512_sub_epi32(_mm512_set1_epi32(31), _mm512_lzcnt_epi32(alone));
+}
+
+/* The pairs of lanes that are not zero, in front; how many. */
+static inline size_t front_pairs(__m512i *pair, __m512i value)
+{
+    __mmask16 some = _mm512_test_epi32_mask(value, value);
+    __m512i exponent = _mm512_and_si512(
+        _mm512_srli_epi32(value, MANTISSA_BITS - 5), _mm512_set1_epi32(0x1fe0));
+    __m512i length =
+        _mm512_sub_epi32(_mm512_set1_epi32(MANTISSA_BITS), zeros_below(value));
+
+    *pair =
+        _mm512_maskz_compress_epi32(some, _mm512_or_si512(exponent, length));
+    return (size_t)_mm_popcnt_u32(some);
+}
+
+static size_t pairs_v4(uint16_t *pair, const uint8_t *from, size_t n)
+{
+    size_t count = 0;
+
+    for (size_t at = 0; at < n; at += 16) {
+        __m512i found;
+        size_t some = front_pairs(
+            &found, _mm512_maskz_loadu_epi32(lanes_of(n - at), from + 4 * at));
+        _mm256_mask_storeu_epi16(pair + count, lanes_of(some),
+                                 _mm512_cvtepi32_epi16(found));
+        count += some;
+    }
+    return count;
+}
+
+/* The tokens of what is not zero, one behind the other. */
+static inline void look_up(uint32_t *to, const uint8_t *from,
+                           const uint8_t *token, size_t n)
+{
+    size_t count = 0;
+
+    for (size_t at = 0; at < n; at += 16) {
+        __m512i found;
+        size_t some = front_pairs(
+            &found, _mm512_maskz_loadu_epi32(lanes_of(n - at), from + 4 * at));
+        _mm512_storeu_si512(to + count, found);
+        count += some;
+    }
+    for (size_t i = 0; i < count; i++)
+        to[i] = token[to[i]];
+}
+
+/* As trim_steps of loops.inc, to where it belongs. */
+static inline void trim_lanes(bal_tile *tile, size_t at, __mmask16 lanes,
+                              __m512i value, __m512i token)
+{
+    const __m512i one = _mm512_set1_epi32(1);
+    const __m512i fraction = _mm512_set1_epi32((1 << MANTISSA_BITS) - 1);
+    __m512i zeros = zeros_below(value);
+    __m512i bits = _mm512_sub_epi32(_mm512_set1_epi32(MANTISSA_BITS), zeros);
+    __m512i raw = _mm512_srlv_epi32(_mm512_and_si512(value, fraction),
+                                    _mm512_add_epi32(zeros, one));
+    __mmask16 whole = _mm512_testn_epi32_mask(token, token);
+    __mmask16 none = _mm512_testn_epi32_mask(value, value);
+
+    raw = _mm512_or_si512(_mm512_slli_epi32(raw, 1),
+                          _mm512_srli_epi32(value, 31));
+    bits = _mm512_max_epu32(bits, one);
+    bits = _mm512_mask_mov_epi32(bits, none, _mm512_setzero_si512());
+    bits = _mm512_mask_mov_epi32(bits, whole, _mm512_set1_epi32(32));
+    raw = _mm512_mask_mov_epi32(raw, whole, value);
+    _mm256_mask_storeu_epi16(tile->symbol + at, lanes,
+                             _mm512_cvtepi32_epi16(token));
+    _mm_mask_storeu_epi8(tile->bits + at, lanes, _mm512_cvtepi32_epi8(bits));
+    _mm512_mask_storeu_epi32(tile->raw + at, lanes, raw);
+}
+
+static void trim_v4(bal_tile *tile, const uint8_t *from, const uint8_t *token,
+                    size_t n)
+{
+    const __m512i zero = _mm512_set1_epi32(token[BAL_PAIR_ZERO]);
+    uint32_t found[BAL_TILE + 16];
+    const uint32_t *next = found;
+
+    look_up(found, from, token, n);
+    for (size_t at = 0; at < n; at += 16) {
+        __mmask16 lanes = lanes_of(n - at);
+        __m512i value = _mm512_maskz_loadu_epi32(lanes, from + 4 * at);
+        __mmask16 some = _mm512_test_epi32_mask(value, value);
+        __m512i its =
+            _mm512_mask_expand_epi32(zero, some, _mm512_loadu_si512(next));
+        trim_lanes(tile, at, lanes, value, its);
+        next += _mm_popcnt_u32(some);
+    }
+}
+
 #define RAW_BITS raw_bits_by_float
+#define PAIRS    pairs_v4
+#define TRIM     trim_v4
 #define TABLE    bal_loops_v4
 #define ISA      "v4"
 #define PUSH     push_v4

@@ -52,8 +52,9 @@ static void count_sample(pair_counts *self, const bal_loops *loops,
         size_t many = 0;
         for (; many < BAL_TILE && i < n; i += step, many++)
             memcpy(some + 4 * many, data + 4 * i, 4);
-        loops->pairs(pair, some, many);
-        for (size_t k = 0; k < many; k++)
+        size_t found = loops->pairs(pair, some, many);
+        self->count[ZERO] += (uint32_t)(many - found);
+        for (size_t k = 0; k < found; k++)
             self->count[pair[k]]++;
     }
 }
@@ -95,15 +96,17 @@ static void count_all(pair_counts *to, const bal_loops *loops, bal_bytes from)
     memset(to, 0, COUNTS * sizeof(*to));
     for (size_t at = 0; at < n; at += BAL_TILE) {
         size_t many = n - at < BAL_TILE ? n - at : BAL_TILE;
-        size_t fours = many & ~(size_t)3;
-        loops->pairs(pair, (const uint8_t *)from.data + 4 * at, many);
+        size_t found =
+            loops->pairs(pair, (const uint8_t *)from.data + 4 * at, many);
+        size_t fours = found & ~(size_t)3;
+        to[0].count[ZERO] += (uint32_t)(many - found);
         for (size_t i = 0; i < fours; i += 4) {
             to[0].count[pair[i]]++;
             to[1].count[pair[i + 1]]++;
             to[2].count[pair[i + 2]]++;
             to[3].count[pair[i + 3]]++;
         }
-        for (size_t i = fours; i < many; i++)
+        for (size_t i = fours; i < found; i++)
             to[0].count[pair[i]]++;
     }
     for (size_t i = 0; i < PAIRS; i++)
