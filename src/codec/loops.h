@@ -88,7 +88,7 @@ typedef struct bal_loops {
     void (*trim)(bal_tile *tile, const uint8_t *from, const uint8_t *token,
                  size_t n);
     /* The elements of token and raw, to `to`; pair is by token. */
-    void (*untrim)(uint8_t *to, const bal_tile *tile, const uint16_t *pair,
+    void (*untrim)(uint8_t *to, const bal_tile *tile, const uint32_t *pair,
                    size_t n);
     /* The last of the tile's whole rounds, n elements, backwards. There is
      * room for the words. */

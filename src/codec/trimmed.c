@@ -214,7 +214,7 @@ static int trimmed_encode(bal_coder *coder, bal_buf *to, bal_bytes from,
 typedef struct word_list {
     const bal_loops *loops;
     uint8_t *to;
-    uint16_t pair[TOKENS];
+    uint32_t pair[TOKENS];
 } word_list;
 
 static void before(bal_tile *tile, const void *sink, size_t from, size_t n)
@@ -239,7 +239,7 @@ static bool set_word(word_list *self, uint32_t *raw, size_t i, uint32_t pair)
     if (pair >= PAIRS || (length > MANTISSA && pair != ZERO && pair != WHOLE))
         return false;
     *raw = raw_of_pair(pair);
-    self->pair[i] = (uint16_t)pair;
+    self->pair[i] = pair;
     return true;
 }
 
