@@ -149,7 +149,7 @@ typedef struct bal_ranking bal_ranking;
 /* Call add for every element in order, then next; and all over again while next
  * says so: once for values of BF16, twice for F32, up to four times for F64,
  * and once more where a cut falls between equal values that it lost sight of. A
- * NaN counts as the largest, -0 as 0. Takes up to 4 MiB. high is cut to total.
+ * NaN counts as the largest, -0 as 0. Takes up to 4 MiB, and notes. high is cut to total.
  * ENOMEM. descending: equal magnitudes at the cut keep the lower index when the
  * largest are wanted (low = total - k, high = total). */
 BAL_CHECK int bal_ranking_new(bal_ranking **out, uint64_t total, uint64_t low,
@@ -162,6 +162,9 @@ void bal_ranking_by_sign(bal_ranking *self);
  * nothing. */
 void bal_ranking_ends_open(bal_ranking *self);
 void bal_ranking_values(bal_ranking *self);
+/* The same: how many elements are kept sight of at each cut (128 Ki if it is
+ * not told), for 8 bytes each. */
+void bal_ranking_notes(bal_ranking *self, size_t most);
 /* Before the first next: other ranks than told at first, and how many of the
  * elements added are 0. */
 void bal_ranking_want(bal_ranking *self, uint64_t low, uint64_t high);

@@ -30,6 +30,7 @@ enum {
     BINS = 1 << DIGIT,
     COPIES = 4, /* so that equal ones do not wait for each other */
     PIECE = 512,
+    NOTES = 128 * 1024,
 };
 
 _Static_assert(COPIES *HALF >= 2 * BINS, "others fit in the first pass");
@@ -359,6 +360,7 @@ int bal_ranking_new(bal_ranking **out, uint64_t total, uint64_t low,
     self->cuts[0].counts = self->counts;
     self->cuts[1].counts = self->counts + BINS;
     bal_chunks_init(&self->chunks, total);
+    bal_ranking_notes(self, NOTES);
     bal_ranking_want(self, low, high);
     *out = self;
     return 0;
@@ -370,6 +372,12 @@ void bal_ranking_want(bal_ranking *self, uint64_t low, uint64_t high)
     self->none = low >= high;
     self->cuts[0].rank = low;
     self->cuts[1].rank = self->none ? low : high - 1;
+}
+
+void bal_ranking_notes(bal_ranking *self, size_t most)
+{
+    self->cuts[0].places.most = most;
+    self->cuts[1].places.most = most;
 }
 
 void bal_ranking_by_sign(bal_ranking *self)

@@ -9,7 +9,6 @@ enum {
     CHUNK = 256 * 1024,        /* elements at least */
     CHUNKS = 128,              /* at most */
     NUMBERS_MOST = 256 * 1024, /* of 4 bytes */
-    PLACES_MOST = 128 * 1024,  /* of 8 */
     DIGIT = 16,
 };
 
@@ -122,7 +121,7 @@ bool bal_chunks_find(const bal_chunks *self, size_t *chunk, uint64_t *rank,
 void bal_places_done(bal_places *self)
 {
     free(self->of);
-    *self = (bal_places){ .dropped = true };
+    *self = (bal_places){ .dropped = true, .most = self->most };
 }
 
 void bal_places_add(bal_places *self, uint64_t index, uint64_t digit)
@@ -131,7 +130,7 @@ void bal_places_add(bal_places *self, uint64_t index, uint64_t digit)
 
     if (self->dropped)
         return;
-    if (self->count < PLACES_MOST && !(index >> (64 - DIGIT)))
+    if (self->count < self->most && !(index >> (64 - DIGIT)))
         of = bal_room_for_one(self->of, self->count, &self->room, sizeof(*of));
     if (!of) {
         bal_places_done(self);

@@ -42,6 +42,7 @@ void bal_chunks_done(bal_chunks *self);
 
 /* The elements of a range of keys, in order: index and digit. */
 typedef struct bal_places {
+    size_t most; /* notes, of 8 bytes */
     bool dropped;
     size_t count, room;
     uint64_t *of;

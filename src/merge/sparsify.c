@@ -14,9 +14,10 @@
 #include "merge/rank_walk.h"
 
 enum {
-    TOGETHER = 16, /* inputs that are looked at in one walk */
-    DRAWN = 2048,  /* numbers drawn at once */
-    PIECE = 512,   /* elements that stay in a core's first cache */
+    TOGETHER = 16,   /* inputs that are looked at in one walk */
+    DRAWN = 2048,    /* numbers drawn at once */
+    PIECE = 512,     /* elements that stay in a core's first cache */
+    NOTES = 2 << 20, /* about equal elements, of all inputs together */
 };
 
 /* ---- by magnitude ------------------------------------------------------- */
@@ -203,6 +204,8 @@ static int rank_tile(void *ctx, const bal_tile *tile, bal_error *err)
 static int rankings_new(search *self, const bal_tile *tile, bool *more,
                         bal_error *err)
 {
+    size_t notes = NOTES / (2 * (self->end - self->first));
+
     for (size_t i = self->first; i < self->end; i++) {
         const bal_sparse *sparse = &self->sparse[i];
 
@@ -214,6 +217,7 @@ static int rankings_new(search *self, const bal_tile *tile, bool *more,
         if (rc)
             return rc;
         bal_ranking_ends_open(self->rankings[i - self->first]);
+        bal_ranking_notes(self->rankings[i - self->first], notes);
         *more = true;
     }
     return 0;
