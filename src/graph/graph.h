@@ -128,12 +128,13 @@ typedef int bal_graph_id_fn(void *ctx, const bal_id *id, bal_error *err);
 BAL_CHECK int bal_graph_manifests(bal_graph *self, int64_t tenant,
                                   bal_graph_id_fn *fn, void *ctx,
                                   bal_error *err);
-/* Manifests of a kind that commits have, the latest commit first, `most` at
- * most: those whose entries have `least` to `largest` bytes. */
+/* Manifests of a kind that commits have, the latest commit first or last,
+ * `most` at most: those whose entries have `least` to `largest` bytes. */
 typedef struct bal_recent {
     const char *kind;
     uint64_t least, largest;
     uint64_t most;
+    bool oldest; /* the latest last */
 } bal_recent;
 typedef int bal_graph_recent_fn(void *ctx, const bal_id *manifest,
                                 const bal_id *commit, bal_error *err);

@@ -365,15 +365,16 @@ int bal_graph_recent(bal_graph *self, int64_t tenant, const bal_recent *which,
     };
     recent_job job = { fn, ctx };
 
+#define RECENT                                                                 \
+    "SELECT m.id, c.id FROM (SELECT manifest, max(number) AS latest "          \
+    "FROM commits WHERE tenant = $1 GROUP BY manifest) l "                     \
+    "JOIN commits c ON c.number = l.latest "                                   \
+    "JOIN manifests m ON m.number = l.manifest "                               \
+    "WHERE m.kind = $2 AND m.logical BETWEEN $3 AND $4 ORDER BY l.latest "
     return bal_db_query(
-        self->db,
-        "SELECT m.id, c.id FROM (SELECT manifest, max(number) AS latest "
-        "FROM commits WHERE tenant = $1 GROUP BY manifest) l "
-        "JOIN commits c ON c.number = l.latest "
-        "JOIN manifests m ON m.number = l.manifest "
-        "WHERE m.kind = $2 AND m.logical BETWEEN $3 AND $4 "
-        "ORDER BY l.latest DESC LIMIT $5",
+        self->db, which->oldest ? RECENT "LIMIT $5" : RECENT "DESC LIMIT $5",
         args, 5, pass_recent, &job, err);
+#undef RECENT
 }
 
 int bal_graph_committed(bal_graph *self, int64_t tenant, bal_graph_id_fn *fn,

@@ -11,7 +11,9 @@
 /* Commits that are looked at for one, and of those that fit, how many are
  * compared by a sample of their bytes. */
 #define BAL_ANCHOR_LOOKED_AT 64
-#define BAL_ANCHOR_SAMPLED   16
+#define BAL_ANCHOR_SAMPLED   20
+/* Of them, so many are the oldest, which bases are. */
+#define BAL_ANCHOR_OLDEST 4
 
 typedef struct bal_anchor {
     bool there;

@@ -10,7 +10,7 @@
 
 /* ---- how near ----------------------------------------------------------- */
 
-enum { SAMPLES = 16, SAMPLE = 512 /* elements */ };
+enum { SAMPLES = 16, FEW = 3, SAMPLE = 512 /* elements */ };
 
 /* Tensors' bytes of the model that the anchor has numbers for, and of all. */
 typedef struct cover {
@@ -143,12 +143,14 @@ static int is_base(bool *same, const bal_anchor *self, const bal_model *model,
     return rc;
 }
 
-/* How far away the anchor is, 0 … 1: the mean of some runs of values. */
+/* How far away the anchor is, 0 … 1: the mean of some runs of values, or of the
+ * first of them if that is well above what is of use. */
 static int measure(double *out, const bal_anchor *self, bal_model *model,
-                   bal_error *err)
+                   double useful, bal_error *err)
 {
     size_t count = bal_model_count(model);
     size_t step = count / SAMPLES + 1;
+    size_t sampled = 0;
     double sum = 0;
     double weight = 0;
     int rc = 0;
@@ -165,6 +167,8 @@ static int measure(double *out, const bal_anchor *self, bal_model *model,
         rc = sample(&bits, self, model, i, err);
         sum += bits * (double)entry->size;
         weight += (double)entry->size;
+        if (++sampled >= FEW && sum > 1.25 * useful * weight)
+            break;
     }
     *out = weight > 0 ? sum / weight : 1;
     return rc;
@@ -172,7 +176,7 @@ static int measure(double *out, const bal_anchor *self, bal_model *model,
 
 /* A delta's base is as near as can be; else values are compared. */
 static int weigh(double *out, const bal_anchor *self, bal_model *model,
-                 bal_error *err)
+                 double useful, bal_error *err)
 {
     bool same = false;
     bool off = bal_model_facts(model)->kind == BAL_KIND_DELTA &&
@@ -180,7 +184,7 @@ static int weigh(double *out, const bal_anchor *self, bal_model *model,
     int rc = off ? is_base(&same, self, model, err) : 0;
 
     *out = same ? 0 : 1;
-    return rc || off ? rc : measure(out, self, model, err);
+    return rc || off ? rc : measure(out, self, model, useful, err);
 }
 
 /* ---- finding ------------------------------------------------------------ */
@@ -190,6 +194,7 @@ typedef struct search {
     bal_model *model;
     bal_anchor best;
     double distance; /* of it */
+    double enough;   /* nothing nearer is looked for */
     unsigned sampled;
     bal_buf ids; /* manifest, commit, manifest, commit … */
 } search;
@@ -200,9 +205,9 @@ static void search_done(search *self)
     bal_buf_done(&self->ids);
 }
 
-/* Nothing farther away is of use, and nothing is looked for once something is
- * as near. */
-static const double far = 0.6, near = 0.35;
+/* Nothing farther away is of use. A commit that was told of is taken if it is
+ * near; among others, nothing is looked for once one is close. */
+static const double far = 0.6, near = 0.35, close = 0.1;
 
 static int consider(search *self, const bal_id *manifest, const bal_id *commit,
                     bal_error *err)
@@ -218,10 +223,11 @@ static int consider(search *self, const bal_id *manifest, const bal_id *commit,
     if (!sum.all || sum.told < sum.all / 4 * 3)
         return 0;
     self->sampled++;
-    rc = weigh(&off, &one, self->model, NULL);
+    double useful = self->best.there ? self->distance : far;
+    rc = weigh(&off, &one, self->model, useful, NULL);
     if (rc)
         return rc == BAL_ENOMEM ? bal_fail_memory(err, "an anchor") : 0;
-    if (off >= far || (self->best.there && off >= self->distance))
+    if (off >= useful)
         return 0;
     bal_anchor_done(&self->best);
     self->best = one;
@@ -233,7 +239,7 @@ static int consider(search *self, const bal_id *manifest, const bal_id *commit,
 static bool is_enough(const search *self)
 {
     return self->sampled >= BAL_ANCHOR_SAMPLED ||
-           (self->best.there && self->distance < near);
+           (self->best.there && self->distance < self->enough);
 }
 
 static int take_wish(void *ctx, const bal_commit_row *row, bal_error *err)
@@ -278,16 +284,24 @@ static int look_at_wish(search *self, const bal_id *commit, bal_error *err)
     return rc ? 0 : consider_all(self, err);
 }
 
+/* The oldest are looked at again if they are among the latest, and are no
+ * nearer then. */
 static int look_at_recent(search *self, const char *kind, uint64_t least,
                           uint64_t largest, bal_error *err)
 {
-    const bal_recent which = { kind, least, largest, BAL_ANCHOR_LOOKED_AT };
+    const bal_recent rows[] = {
+        { kind, least, largest, BAL_ANCHOR_OLDEST, .oldest = true },
+        { kind, least, largest, BAL_ANCHOR_LOOKED_AT },
+    };
+    int rc = 0;
 
-    if (is_enough(self))
-        return 0;
-    int rc = bal_graph_recent(self->tenant->store->graph, self->tenant->number,
-                              &which, take_recent, self, err);
-    return rc ? rc : consider_all(self, err);
+    for (size_t i = 0; i < 2 && !rc && !is_enough(self); i++) {
+        rc = bal_graph_recent(self->tenant->store->graph, self->tenant->number,
+                              &rows[i], take_recent, self, err);
+        if (!rc)
+            rc = consider_all(self, err);
+    }
+    return rc;
 }
 
 static uint64_t bytes_of(const bal_model *model)
@@ -317,7 +331,8 @@ static int look_around(search *self, bal_error *err)
 int bal_anchor_find(bal_anchor *out, const bal_tenant *tenant, bal_model *model,
                     const bal_anchor_wish *wish, bal_error *err)
 {
-    BAL_LOCAL(search) self = { .tenant = tenant, .model = model };
+    BAL_LOCAL(search)
+    self = { .tenant = tenant, .model = model, .enough = near };
     int rc = 0;
 
     if (!tenant->number)
@@ -325,8 +340,12 @@ int bal_anchor_find(bal_anchor *out, const bal_tenant *tenant, bal_model *model,
     rc = look_at_wish(&self, wish->base, err);
     if (!rc)
         rc = look_at_wish(&self, wish->parent, err);
-    if (!rc)
+    if (rc)
+        return rc;
+    if (!is_enough(&self)) {
+        self.enough = close;
         rc = look_around(&self, err);
+    }
     if (rc)
         return rc;
     *out = self.best;
@@ -338,13 +357,17 @@ int bal_anchor_among(bal_anchor *out, const bal_tenant *tenant,
                      bal_model *model, const bal_id *manifests, size_t count,
                      bal_error *err)
 {
-    BAL_LOCAL(search) self = { .tenant = tenant, .model = model };
+    BAL_LOCAL(search)
+    self = { .tenant = tenant, .model = model, .enough = close };
+    size_t oldest = bal_min(count, BAL_ANCHOR_OLDEST);
     size_t looked = bal_min(count, BAL_ANCHOR_LOOKED_AT);
     int rc = 0;
 
-    for (size_t i = 0; !rc && i < looked && !is_enough(&self); i++)
-        rc = consider(&self, &manifests[count - 1 - i],
-                      &manifests[count - 1 - i], err);
+    for (size_t i = 0; !rc && i < looked && !is_enough(&self); i++) {
+        const bal_id *id =
+            &manifests[i < oldest ? i : count - 1 - (i - oldest)];
+        rc = consider(&self, id, id, err);
+    }
     if (rc)
         return rc;
     *out = self.best;

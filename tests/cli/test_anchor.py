@@ -91,6 +91,23 @@ def test_a_fine_tune_finds_its_base_among_twenty_others(store):
     assert comes_back(store, "tuned", "tuned") and fits(store)
 
 
+def test_the_base_of_many_runs_is_found_behind_their_checkpoints(store):
+    """A run's first checkpoint is nearer to the base than to other runs' last
+    ones, which are recent."""
+    base = weights(99)
+    write(store.path / "base", base)
+    wanted = commit(store, "base", "--ref", "base")["id"]
+    for run in range(12):
+        tensors = base
+        for step in range(2):
+            tensors = tuned(tensors, 10 * run + step)
+            write(store.path / f"r{run}-{step}", tensors)
+            got = commit(store, f"r{run}-{step}", "--ref", f"run{run}")
+            assert got["anchor"] == (previous if step else wanted)
+            previous = got["id"]
+    assert fits(store)
+
+
 # ---- what is committed ------------------------------------------------------
 
 
