@@ -233,8 +233,7 @@ static int start_quartiles(quartiles *job, uint64_t total, bal_error *err)
             bal_ranking_new(&job->of[i], total, index, index + 1, false, err);
         if (rc)
             return rc;
-        bal_ranking_by_sign(job->of[i]);
-        bal_ranking_values(job->of[i]);
+        bal_ranking_ask(job->of[i], BAL_RANK_BY_SIGN | BAL_RANK_VALUES);
         job->open[i] = true;
     }
     return 0;

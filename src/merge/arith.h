@@ -149,19 +149,22 @@ typedef struct bal_ranking bal_ranking;
 /* Call add for every element in order, then next; and all over again while next
  * says so: once for values of BF16, twice for F32, up to four times for F64,
  * and once more where a cut falls between equal values that it lost sight of. A
- * NaN counts as the largest, -0 as 0. Takes up to 4 MiB, and notes. high is cut to total.
- * ENOMEM. descending: equal magnitudes at the cut keep the lower index when the
- * largest are wanted (low = total - k, high = total). */
+ * NaN counts as the largest, -0 as 0. Takes up to 4 MiB and notes. high is cut
+ * to total. ENOMEM. descending: equal magnitudes at the cut keep the lower
+ * index when the largest are wanted (low = total - k, high = total). */
 BAL_CHECK int bal_ranking_new(bal_ranking **out, uint64_t total, uint64_t low,
                               uint64_t high, bool descending, bal_error *err);
-/* Before the first add: ranks are of x, not of |x|. */
-void bal_ranking_by_sign(bal_ranking *self);
-/* The same: only what is kept is wanted, so an end that is the first or the
- * last of all is not looked for, and least or most is 0 or a NaN there; or only
- * values are, so of equal ones it does not matter which, and the indexes tell
- * nothing. */
-void bal_ranking_ends_open(bal_ranking *self);
-void bal_ranking_values(bal_ranking *self);
+/* Before the first add: */
+enum bal_rank_flags {
+    BAL_RANK_BY_SIGN = 1, /* ranks are of x, not of |x| */
+    /* Only what is kept is wanted: an end that is the first or the last of all
+     * is not looked for, and least or most is 0 or a NaN there. */
+    BAL_RANK_ENDS_OPEN = 2,
+    /* Only values are: of equal ones it does not matter which, and the indexes
+     * tell nothing. */
+    BAL_RANK_VALUES = 4,
+};
+void bal_ranking_ask(bal_ranking *self, unsigned flags);
 /* The same: how many elements are kept sight of at each cut (128 Ki if it is
  * not told), for 8 bytes each. */
 void bal_ranking_notes(bal_ranking *self, size_t most);

@@ -380,19 +380,11 @@ void bal_ranking_notes(bal_ranking *self, size_t most)
     self->cuts[1].places.most = most;
 }
 
-void bal_ranking_by_sign(bal_ranking *self)
+void bal_ranking_ask(bal_ranking *self, unsigned flags)
 {
-    self->by_sign = true;
-}
-
-void bal_ranking_ends_open(bal_ranking *self)
-{
-    self->open = true;
-}
-
-void bal_ranking_values(bal_ranking *self)
-{
-    self->values = true;
+    self->by_sign = flags & BAL_RANK_BY_SIGN;
+    self->open = flags & BAL_RANK_ENDS_OPEN;
+    self->values = flags & BAL_RANK_VALUES;
 }
 
 uint64_t bal_ranking_zeros(const bal_ranking *self)

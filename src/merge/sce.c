@@ -138,7 +138,7 @@ static int select_most(choice *self, bal_walk *walk, const bal_tile *tile,
     int rc = bal_ranking_new(&ranking, total, 0, total, true, err);
     if (rc)
         return rc;
-    bal_ranking_ends_open(ranking);
+    bal_ranking_ask(ranking, BAL_RANK_ENDS_OPEN);
     job.ranking = ranking;
     rc = bal_view_tiles(walk, rank_variance, &job, err);
     if (rc)

@@ -216,7 +216,7 @@ static int rankings_new(search *self, const bal_tile *tile, bool *more,
                                  sparse->descending, err);
         if (rc)
             return rc;
-        bal_ranking_ends_open(self->rankings[i - self->first]);
+        bal_ranking_ask(self->rankings[i - self->first], BAL_RANK_ENDS_OPEN);
         bal_ranking_notes(self->rankings[i - self->first], notes);
         *more = true;
     }

@@ -67,7 +67,7 @@ static size_t rank(bal_ranked *out, const double *x, const wanted *want)
     CHECK_OK(bal_ranking_new(&ranking, want->n, want->low, high,
                              want->descending, &check_err));
     if (want->by_sign)
-        bal_ranking_by_sign(ranking);
+        bal_ranking_ask(ranking, BAL_RANK_BY_SIGN);
     for (; more; passes++) {
         for (size_t at = 0; at < want->n; at += PIECE)
             bal_ranking_add(ranking, x + at,

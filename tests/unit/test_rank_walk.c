@@ -85,7 +85,7 @@ static uint64_t rank(bal_ranked *out, uint64_t low, uint64_t high, bool falls)
     uint64_t from, to;
 
     CHECK_OK(bal_ranking_new(&ranking, MOST, low, high, falls, &check_err));
-    bal_ranking_ends_open(ranking);
+    bal_ranking_ask(ranking, BAL_RANK_ENDS_OPEN);
     give(ranking, 0, MOST);
     while (bal_ranking_next(ranking)) {
         for (size_t end = 0; end < 2; end++) {
@@ -150,7 +150,7 @@ static void values_alone_need_no_look_for_equal_ones(void)
     halves(&state);
     CHECK_OK(bal_ranking_new(&ranking, MOST, MOST / 2, MOST / 2 + 1, false,
                              &check_err));
-    bal_ranking_values(ranking);
+    bal_ranking_ask(ranking, BAL_RANK_VALUES);
     give(ranking, 0, MOST);
     CHECK(!bal_ranking_next(ranking));
     bal_ranking_end(ranking, &ranked);
@@ -171,7 +171,7 @@ static void an_open_end_wants_nothing(void)
         CHECK_OK(
             bal_ranking_new(&ranking, MOST, MOST / 2, MOST, true, &check_err));
         if (open)
-            bal_ranking_ends_open(ranking);
+            bal_ranking_ask(ranking, BAL_RANK_ENDS_OPEN);
         give(ranking, 0, MOST);
         CHECK(bal_ranking_next(ranking));
         CHECK(bal_ranking_wants(ranking, 0, &from, &to));
