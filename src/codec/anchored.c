@@ -301,6 +301,30 @@ static void after(bal_tile *tile, const void *self, size_t from, size_t n)
     bal_differ(job->to + from * kind->wide, tuned, here.base, n, kind);
 }
 
+/* Elements of two bytes need no tile between. */
+static size_t direct(bal_rans_pull *in, const void *self, size_t n)
+{
+    const join_job *job = self;
+    const bal_number_row *kind = job->kind;
+    const uint8_t *base = job->anchor->base;
+    uint16_t tuned[BAL_TILE];
+    size_t at = 0;
+    size_t many = BAL_TILE;
+
+    if (kind->width != sizeof(*tuned))
+        return 0;
+    if (!job->difference)
+        return job->loops->pull_two(in, job->to, job->anchor, 0, n);
+    for (; at < n && many == BAL_TILE; at += many) {
+        many = n - at < BAL_TILE ? n - at : BAL_TILE;
+        many =
+            job->loops->pull_two(in, (uint8_t *)tuned, job->anchor, at, many);
+        bal_differ(job->to + at * kind->wide, tuned, base + at * kind->width,
+                   many, kind);
+    }
+    return at;
+}
+
 static int anchored_decode(bal_coder *coder, void *to, size_t len,
                            bal_bytes payload, const bal_grain *grain,
                            bal_error *err)
@@ -323,8 +347,8 @@ static int anchored_decode(bal_coder *coder, void *to, size_t len,
                           .mask = shape.kind->mask };
     join_job job = { &anchor, shape.kind, coder->loops, to, shape.difference };
     bal_rans_rule(rans, rule_of(shape.kind->width));
-    rc = bal_rans_fill(rans, coder->loops, &(bal_sink){ before, after, &job },
-                       shape.count,
+    bal_sink sink = { direct, before, after, &job };
+    rc = bal_rans_fill(rans, coder->loops, &sink, shape.count,
                        (bal_bytes){ data + head, payload.len - head }, err);
     if (rc)
         return bal_within(err, rc, "anchored");

@@ -96,6 +96,10 @@ typedef struct bal_loops {
     /* As many whole rounds, of n elements, as need no check; how many elements
      * that were. */
     size_t (*pull)(bal_rans_pull *self, bal_tile *tile, size_t n);
+    /* The same of elements of 2 bytes that are distances, through no tile: to
+     * the tuned ones, of which the first is `from` in the base. */
+    size_t (*pull_two)(bal_rans_pull *self, uint8_t *to,
+                       const bal_anchor *anchor, size_t from, size_t n);
 } bal_loops;
 
 extern const bal_loops bal_loops_base;

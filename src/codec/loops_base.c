@@ -195,6 +195,86 @@ bool bal_rans_pull_round(bal_rans_pull *self, bal_tile *tile, size_t at,
     return good;
 }
 
+/* ---- elements of two bytes, from end to end ----------------------------- */
+
+enum { SUB = 3 }; /* bits below the highest that a token of such has */
+
+static inline uint32_t two_at(const uint8_t *at)
+{
+    uint16_t value;
+
+    memcpy(&value, at, sizeof(value));
+    return le16toh(value);
+}
+
+static inline uint32_t table_of(uint32_t near, const bal_anchor *anchor)
+{
+    uint32_t exponent = near >> anchor->shift & anchor->mask;
+    uint32_t at = exponent > anchor->low ? exponent - anchor->low : 0;
+
+    return at < BAL_RANS_TABLES ? at : BAL_RANS_TABLES - 1;
+}
+
+/* States and tokens are the caller's own arrays, which nothing else is in: so
+ * they stay where they are from one element to the next. */
+static inline const uint8_t *two_tokens(uint32_t *restrict x,
+                                        uint8_t *restrict token,
+                                        const bal_rans_pull *self,
+                                        const bal_anchor *anchor,
+                                        const uint8_t *base)
+{
+    const uint32_t *slots = self->slots;
+    const uint8_t *words = self->at;
+
+    for (size_t i = 0; i < BAL_RANS_LANES; i++) {
+        uint32_t table = table_of(two_at(base + 2 * i), anchor);
+        uint32_t at = table << BAL_RANS_BITS | (x[i] & (BAL_RANS_SLOTS - 1));
+        uint32_t slot = slots[at];
+        uint32_t freq = (slot >> 8 & 0xfff) + 1;
+        token[i] = (uint8_t)slot;
+        x[i] = refill(&words, freq * (x[i] >> BAL_RANS_BITS) + (slot >> 20));
+    }
+    return words;
+}
+
+static inline const uint8_t *two_join(uint32_t *restrict x,
+                                      const uint8_t *restrict token,
+                                      const uint8_t *words,
+                                      uint8_t *restrict to, const uint8_t *base)
+{
+    for (size_t i = 0; i < BAL_RANS_LANES; i++) {
+        uint32_t m = token[i] >> 1;
+        uint32_t q = m >> SUB;
+        uint32_t k = q > 1 ? q - 1 : 0;
+        uint32_t raw = x[i] & ((1u << k) - 1);
+        uint32_t far = (m - (k << SUB)) << k | raw;
+        uint32_t minus = 0 - (token[i] & 1u);
+        uint32_t sum = two_at(base + 2 * i) + ((far ^ minus) - minus);
+        uint16_t two = htole16((uint16_t)sum);
+        x[i] = refill(&words, x[i] >> k);
+        memcpy(to + 2 * i, &two, sizeof(two));
+    }
+    return words;
+}
+
+static size_t pull_two(bal_rans_pull *self, uint8_t *to,
+                       const bal_anchor *anchor, size_t from, size_t n)
+{
+    const uint8_t *base = (const uint8_t *)anchor->base + 2 * from;
+    uint32_t x[BAL_RANS_LANES];
+    uint8_t token[BAL_RANS_LANES];
+    size_t at = 0;
+
+    memcpy(x, self->state, sizeof(x));
+    for (; at < n && self->end - self->at >= most_of(self);
+         at += BAL_RANS_LANES) {
+        self->at = two_tokens(x, token, self, anchor, base + 2 * at);
+        self->at = two_join(x, token, self->at, to + 2 * at, base + 2 * at);
+    }
+    memcpy(self->state, x, sizeof(x));
+    return at;
+}
+
 /* No vectors whose lanes shift by different counts. */
 #define RAW_BITS raw_bits_by_count
 #define TABLE    bal_loops_base
@@ -203,4 +283,5 @@ bool bal_rans_pull_round(bal_rans_pull *self, bal_tile *tile, size_t at,
 #define TRIM     trim
 #define PUSH     bal_rans_push_rounds
 #define PULL     bal_rans_pull_rounds
+#define PULL_TWO pull_two
 #include "codec/loops.inc"

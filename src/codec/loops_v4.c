@@ -23,13 +23,12 @@ static inline __m512i refill(__m512i x, const uint8_t **at)
     return _mm512_mask_or_epi32(x, low, _mm512_slli_epi32(x, 16), words);
 }
 
+/* Tokens, of tables that begin at slot `table`. */
 static inline __m512i pull_slots(__m512i *x, const uint32_t *slots,
-                                 const uint8_t *table)
+                                 __m512i table)
 {
     const __m512i inside = _mm512_set1_epi32(BAL_RANS_SLOTS - 1);
-    __m512i index = _mm512_slli_epi32(bytes_at(table), BAL_RANS_BITS);
-
-    index = _mm512_or_si512(index, _mm512_and_si512(*x, inside));
+    __m512i index = _mm512_or_si512(table, _mm512_and_si512(*x, inside));
     __m512i slot = _mm512_i32gather_epi32(index, slots, 4);
     __m512i freq = _mm512_and_si512(_mm512_srli_epi32(slot, 8), inside);
     freq = _mm512_add_epi32(freq, _mm512_set1_epi32(1));
@@ -96,8 +95,9 @@ static size_t pull_v4(bal_rans_pull *self, bal_tile *tile, size_t n)
         x[v] = _mm512_loadu_si512(self->state + 16 * v);
     for (; at < n && self->end - from >= most; at += BAL_RANS_LANES) {
         for (size_t v = 0; v < VECTORS; v++) {
-            token[v] =
-                pull_slots(&x[v], self->slots, tile->table + at + 16 * v);
+            __m512i table = bytes_at(tile->table + at + 16 * v);
+            table = _mm512_slli_epi32(table, BAL_RANS_BITS);
+            token[v] = pull_slots(&x[v], self->slots, table);
             _mm_storeu_si128((void *)(tile->token + at + 16 * v),
                              _mm512_cvtepi32_epi8(token[v]));
             x[v] = refill(x[v], &from);
@@ -108,6 +108,78 @@ static size_t pull_v4(bal_rans_pull *self, bal_tile *tile, size_t n)
     for (size_t v = 0; v < VECTORS; v++)
         _mm512_storeu_si512(self->state + 16 * v, x[v]);
     self->at = from;
+    return at;
+}
+
+/* ---- elements of two bytes, from end to end ----------------------------- */
+
+/* Of a token of such: bits below the highest; steps, whatever tokens there are,
+ * since the last one has fewer raw bits than a piece. */
+enum { SUB = 3, TWO_STEPS = 2 };
+
+static inline __m256i two_at(const uint8_t *from)
+{
+    return _mm256_loadu_si256((const void *)from);
+}
+
+/* Where the tables of sixteen elements begin. */
+static inline __m512i two_tables(const uint8_t *base, const bal_anchor *anchor)
+{
+    const __m256i mask = _mm256_set1_epi16((short)anchor->mask);
+    const __m256i low = _mm256_set1_epi16((short)anchor->low);
+    const __m256i last = _mm256_set1_epi16(BAL_RANS_TABLES - 1);
+    const __m128i shift = _mm_cvtsi32_si128((int)anchor->shift);
+    __m256i at = _mm256_and_si256(_mm256_srl_epi16(two_at(base), shift), mask);
+
+    at = _mm256_min_epu16(_mm256_subs_epu16(at, low), last);
+    return _mm512_cvtepu16_epi32(_mm256_slli_epi16(at, BAL_RANS_BITS));
+}
+
+/* The tuned elements, and what is left of the states; k raw bits are behind
+ * each token. */
+static inline void two_join(uint8_t *to, __m512i *x, __m512i token,
+                            const uint8_t *base)
+{
+    const __m512i one = _mm512_set1_epi32(1);
+    __m512i near = _mm512_cvtepu16_epi32(two_at(base));
+    __mmask16 minus = _mm512_test_epi32_mask(token, one);
+    __m512i m = _mm512_srli_epi32(token, 1);
+    __m512i k = _mm512_srli_epi32(token, SUB + 1);
+    k = _mm512_sub_epi32(_mm512_max_epu32(k, one), one);
+    m = _mm512_sub_epi32(m, _mm512_slli_epi32(k, SUB));
+    __m512i far = _mm512_or_si512(_mm512_sllv_epi32(m, k), pull_bits(x, k));
+    __m512i sum = _mm512_add_epi32(near, far);
+    sum = _mm512_mask_sub_epi32(sum, minus, near, far);
+    _mm256_storeu_si256((void *)to, _mm512_cvtepi32_epi16(sum));
+}
+
+static size_t pull_two_v4(bal_rans_pull *self, uint8_t *to,
+                          const bal_anchor *anchor, size_t from, size_t n)
+{
+    const ptrdiff_t most = (ptrdiff_t)2 * BAL_RANS_LANES * TWO_STEPS;
+    const uint8_t *base = (const uint8_t *)anchor->base + 2 * from;
+    const uint8_t *words = self->at;
+    __m512i x[VECTORS];
+    __m512i token[VECTORS];
+    size_t at = 0;
+
+    for (size_t v = 0; v < VECTORS; v++)
+        x[v] = _mm512_loadu_si512(self->state + 16 * v);
+    for (; at < n && self->end - words >= most; at += BAL_RANS_LANES) {
+        for (size_t v = 0; v < VECTORS; v++) {
+            __m512i tables = two_tables(base + 2 * at + 32 * v, anchor);
+            token[v] = pull_slots(&x[v], self->slots, tables);
+            x[v] = refill(x[v], &words);
+        }
+        for (size_t v = 0; v < VECTORS; v++) {
+            two_join(to + 2 * at + 32 * v, &x[v], token[v],
+                     base + 2 * at + 32 * v);
+            x[v] = refill(x[v], &words);
+        }
+    }
+    for (size_t v = 0; v < VECTORS; v++)
+        _mm512_storeu_si512(self->state + 16 * v, x[v]);
+    self->at = words;
     return at;
 }
 
@@ -332,4 +404,5 @@ static void trim_v4(bal_tile *tile, const uint8_t *from, const uint8_t *token,
 #define ISA      "v4"
 #define PUSH     push_v4
 #define PULL     pull_v4
+#define PULL_TWO pull_two_v4
 #include "codec/loops.inc"

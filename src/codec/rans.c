@@ -403,6 +403,14 @@ static bool at_start(const bal_rans_pull *in)
     return in->at == in->end;
 }
 
+size_t bal_rans_none_direct(bal_rans_pull *in, const void *self, size_t n)
+{
+    (void)in;
+    (void)self;
+    (void)n;
+    return 0;
+}
+
 int bal_rans_fill(bal_rans *self, const bal_loops *loops, const bal_sink *sink,
                   size_t n, bal_bytes from, bal_error *err)
 {
@@ -413,7 +421,10 @@ int bal_rans_fill(bal_rans *self, const bal_loops *loops, const bal_sink *sink,
         return rc;
     memset(self->tile.raw, 0, sizeof(self->tile.raw));
     memset(self->tile.high, 0, sizeof(self->tile.high));
-    for (size_t at = 0; at < n; at += BAL_TILE) {
+    size_t at = 0;
+    if (in.lanes == LANES)
+        at = sink->direct(&in, sink->self, n - n % LANES);
+    for (; at < n; at += BAL_TILE) {
         size_t many = n - at < BAL_TILE ? n - at : BAL_TILE;
         sink->before(&self->tile, sink->self, at, many);
         if (!pull_tile(&in, loops, &self->tile, many))

@@ -56,13 +56,18 @@ BAL_CHECK int bal_rans_append(bal_rans *self, const bal_loops *loops,
                               bal_buf *to, const bal_source *source,
                               size_t most, bool *gains, bal_error *err);
 
-/* Where they go: `before` fills table, `after` takes token, raw and high. */
+/* Where they go: `direct` takes as many whole rounds, of LANES lanes, as it can
+ * take by itself, and says of how many elements that was; of the others
+ * `before` fills table, `after` takes token, raw and high. */
 typedef struct bal_sink {
+    size_t (*direct)(bal_rans_pull *in, const void *self, size_t n);
     void (*before)(bal_tile *tile, const void *self, size_t from, size_t n);
     void (*after)(bal_tile *tile, const void *self, size_t from, size_t n);
     const void *self;
 } bal_sink;
 
+/* A sink's `direct` that takes none. */
+size_t bal_rans_none_direct(bal_rans_pull *in, const void *self, size_t n);
 /* The n elements of exactly these bytes; raw is set. ECORRUPT. */
 BAL_CHECK int bal_rans_fill(bal_rans *self, const bal_loops *loops,
                             const bal_sink *sink, size_t n, bal_bytes from,

@@ -388,7 +388,8 @@ static int get_places(bal_coder *coder, const changes *few,
                       const payload_parts *layout, bal_error *err)
 {
     bal_rans *rans = bal_coder_rans(coder);
-    bal_sink sink = { no_contexts, take_gaps, &few->gaps };
+    bal_sink sink = { bal_rans_none_direct, no_contexts, take_gaps,
+                      &few->gaps };
 
     if (!rans)
         return bal_fail_memory(err, "tables");

@@ -265,8 +265,8 @@ static int trimmed_decode(bal_coder *coder, void *to, size_t len,
         if (!set_word(&words, &rans->raw[i], i, pair))
             return bal_fail(err, BAL_ECORRUPT, "trimmed: no pair %u", pair);
     }
-    int rc = bal_rans_fill(rans, coder->loops,
-                           &(bal_sink){ before, after, &words }, len / 4,
+    bal_sink sink = { bal_rans_none_direct, before, after, &words };
+    int rc = bal_rans_fill(rans, coder->loops, &sink, len / 4,
                            (bal_bytes){ data + head, payload.len - head }, err);
     if (rc)
         return bal_within(err, rc, "trimmed");
