@@ -27,11 +27,11 @@ typedef struct bal_tile {
     uint32_t high[BAL_TILE]; /* bits from 32 up, where there may be any */
 } bal_tile;
 
-/* How a symbol is put into a state: bal_rans.h says why. */
+/* How a symbol is put into a state, as loops_base.c says: freq (13 bits), bias
+ * (13), shift (from bit 26 on), reciprocal (from bit 32 on). In one number,
+ * since what vectors pay for is how many are fetched. */
 typedef struct bal_rans_codes {
-    uint32_t reciprocal[BAL_RANS_TABLES * BAL_RANS_TOKENS];
-    /* freq (13 bits), bias (13 bits), shift (4 bits) */
-    uint32_t packed[BAL_RANS_TABLES * BAL_RANS_TOKENS];
+    uint64_t code[BAL_RANS_TABLES * BAL_RANS_TOKENS];
 } bal_rans_codes;
 
 /* The states and where words go; words are written from the end down. */

@@ -58,13 +58,13 @@ static inline uint32_t push_piece(uint8_t **at, uint32_t x, uint32_t raw,
     return x << bits | raw;
 }
 
-static inline uint32_t push_token(uint8_t **at, uint32_t x, uint32_t packed,
-                                  uint32_t reciprocal)
+static inline uint32_t push_token(uint8_t **at, uint32_t x, uint64_t code)
 {
+    uint32_t packed = (uint32_t)code;
     uint32_t freq = packed & 0x1fff;
 
     x = put_word(at, x, x >> (31 - BAL_RANS_BITS) >= freq);
-    uint32_t high = (uint32_t)((uint64_t)x * reciprocal >> 32);
+    uint32_t high = (uint32_t)((uint64_t)x * (code >> 32) >> 32);
     uint32_t quotient = high >> (packed >> 26);
     return x + (packed >> 13 & 0x1fff) + quotient * (BAL_RANS_SLOTS - freq);
 }
@@ -83,8 +83,7 @@ void bal_rans_push_round(bal_rans_push *self, const bal_tile *tile, size_t from,
     }
     for (size_t i = n; i-- > 0;) {
         uint32_t symbol = tile->symbol[from + i];
-        self->state[i] = push_token(&at, self->state[i], codes->packed[symbol],
-                                    codes->reciprocal[symbol]);
+        self->state[i] = push_token(&at, self->state[i], codes->code[symbol]);
     }
     self->at = at;
 }
@@ -100,11 +99,11 @@ void bal_rans_push_rounds(bal_rans_push *self, const bal_tile *tile, size_t n)
 /* Without a check, and so without a branch. */
 static inline uint32_t refill(const uint8_t **at, uint32_t x)
 {
-    uint32_t low = x < BAL_RANS_LOW;
-    uint32_t word = word_at(*at) & (0 - low);
+    uint32_t full = x << 16 | word_at(*at);
+    uint32_t low = 0 - (uint32_t)(x < BAL_RANS_LOW);
 
-    *at += (size_t)low << 1;
-    return x << (low << 4) | word;
+    *at += low & 2;
+    return x ^ ((x ^ full) & low);
 }
 
 static inline uint32_t take_token(const bal_rans_pull *self, bal_tile *tile,
@@ -207,7 +206,7 @@ static inline uint32_t two_at(const uint8_t *at)
     return le16toh(value);
 }
 
-static inline uint32_t table_of(uint32_t near, const bal_anchor *anchor)
+static inline uint32_t two_context(uint32_t near, const bal_anchor *anchor)
 {
     uint32_t exponent = near >> anchor->shift & anchor->mask;
     uint32_t at = exponent > anchor->low ? exponent - anchor->low : 0;
@@ -215,21 +214,69 @@ static inline uint32_t table_of(uint32_t near, const bal_anchor *anchor)
     return at < BAL_RANS_TABLES ? at : BAL_RANS_TABLES - 1;
 }
 
+/* Raw bits of a distance. */
+static inline uint32_t two_raw(uint32_t far)
+{
+    return 31 - SUB - (uint32_t)__builtin_clz(far | 1u << SUB);
+}
+
+static void take_two(bal_tile *restrict tile, const bal_anchor *anchor,
+                     size_t from, size_t n)
+{
+    const bal_anchor in = *anchor;
+    const uint8_t *base = (const uint8_t *)in.base + 2 * from;
+    const uint8_t *tuned = (const uint8_t *)in.tuned + 2 * from;
+
+    for (size_t i = 0; i < n; i++) {
+        uint32_t near = two_at(base + 2 * i);
+        uint32_t d = two_at(tuned + 2 * i) - near;
+        uint32_t minus = d >> 15 & 1;
+        uint32_t far = ((d ^ (0 - minus)) + minus) & 0xffff;
+        uint32_t k = two_raw(far);
+        uint32_t m = (k << SUB) + (far >> k);
+        tile->symbol[i] =
+            (uint16_t)(two_context(near, &in) << 8 | m << 1 | minus);
+        tile->bits[i] = (uint8_t)k;
+        tile->raw[i] = far & ((1u << k) - 1);
+    }
+}
+
+/* What is asked again for each element, looked up: there are few answers. */
+typedef struct two_rows {
+    uint32_t table[512]; /* first slot, by the highest 9 bits of the base */
+    struct {
+        uint16_t least; /* distance with raw bits of 0 */
+        uint16_t mask;  /* of its raw bits */
+        uint16_t raw;   /* how many */
+        uint16_t flip;  /* all ones if they count down: least is one more */
+    } token[BAL_RANS_TOKENS];
+} two_rows;
+
+static void set_rows(two_rows *self, const bal_anchor *anchor)
+{
+    for (uint32_t i = 0; i < 512; i++) {
+        self->table[i] = two_context(i << 7, anchor) << BAL_RANS_BITS;
+    }
+    for (uint32_t i = 0; i < BAL_RANS_TOKENS; i++) {
+        uint32_t m = i >> 1;
+        uint32_t k = m >> SUB > 1 ? (m >> SUB) - 1 : 0;
+        uint32_t least = (m - (k << SUB)) << k;
+        self->token[i].least = (uint16_t)(i & 1 ? 1 - least : least);
+        self->token[i].mask = (uint16_t)((1u << k) - 1);
+        self->token[i].raw = (uint16_t)k;
+        self->token[i].flip = i & 1 ? 0xffff : 0;
+    }
+}
+
 /* States and tokens are the caller's own arrays, which nothing else is in: so
  * they stay where they are from one element to the next. */
-static inline const uint8_t *two_tokens(uint32_t *restrict x,
-                                        uint8_t *restrict token,
-                                        const bal_rans_pull *self,
-                                        const bal_anchor *anchor,
-                                        const uint8_t *base)
+static inline const uint8_t *
+two_tokens(uint32_t *restrict x, uint8_t *restrict token, const uint8_t *words,
+           const uint32_t *slots, const two_rows *rows, const uint8_t *base)
 {
-    const uint32_t *slots = self->slots;
-    const uint8_t *words = self->at;
-
     for (size_t i = 0; i < BAL_RANS_LANES; i++) {
-        uint32_t table = table_of(two_at(base + 2 * i), anchor);
-        uint32_t at = table << BAL_RANS_BITS | (x[i] & (BAL_RANS_SLOTS - 1));
-        uint32_t slot = slots[at];
+        uint32_t table = rows->table[two_at(base + 2 * i) >> 7];
+        uint32_t slot = slots[table | (x[i] & (BAL_RANS_SLOTS - 1))];
         uint32_t freq = (slot >> 8 & 0xfff) + 1;
         token[i] = (uint8_t)slot;
         x[i] = refill(&words, freq * (x[i] >> BAL_RANS_BITS) + (slot >> 20));
@@ -240,18 +287,15 @@ static inline const uint8_t *two_tokens(uint32_t *restrict x,
 static inline const uint8_t *two_join(uint32_t *restrict x,
                                       const uint8_t *restrict token,
                                       const uint8_t *words,
-                                      uint8_t *restrict to, const uint8_t *base)
+                                      uint8_t *restrict to,
+                                      const two_rows *rows, const uint8_t *base)
 {
     for (size_t i = 0; i < BAL_RANS_LANES; i++) {
-        uint32_t m = token[i] >> 1;
-        uint32_t q = m >> SUB;
-        uint32_t k = q > 1 ? q - 1 : 0;
-        uint32_t raw = x[i] & ((1u << k) - 1);
-        uint32_t far = (m - (k << SUB)) << k | raw;
-        uint32_t minus = 0 - (token[i] & 1u);
-        uint32_t sum = two_at(base + 2 * i) + ((far ^ minus) - minus);
-        uint16_t two = htole16((uint16_t)sum);
-        x[i] = refill(&words, x[i] >> k);
+        uint32_t raw = x[i] & rows->token[token[i]].mask;
+        uint32_t far =
+            (raw ^ rows->token[token[i]].flip) + rows->token[token[i]].least;
+        uint16_t two = htole16((uint16_t)(two_at(base + 2 * i) + far));
+        x[i] = refill(&words, x[i] >> rows->token[token[i]].raw);
         memcpy(to + 2 * i, &two, sizeof(two));
     }
     return words;
@@ -261,17 +305,20 @@ static size_t pull_two(bal_rans_pull *self, uint8_t *to,
                        const bal_anchor *anchor, size_t from, size_t n)
 {
     const uint8_t *base = (const uint8_t *)anchor->base + 2 * from;
+    const uint8_t *words = self->at;
     uint32_t x[BAL_RANS_LANES];
     uint8_t token[BAL_RANS_LANES];
+    two_rows rows;
     size_t at = 0;
 
+    set_rows(&rows, anchor);
     memcpy(x, self->state, sizeof(x));
-    for (; at < n && self->end - self->at >= most_of(self);
-         at += BAL_RANS_LANES) {
-        self->at = two_tokens(x, token, self, anchor, base + 2 * at);
-        self->at = two_join(x, token, self->at, to + 2 * at, base + 2 * at);
+    for (; at < n && self->end - words >= most_of(self); at += BAL_RANS_LANES) {
+        words = two_tokens(x, token, words, self->slots, &rows, base + 2 * at);
+        words = two_join(x, token, words, to + 2 * at, &rows, base + 2 * at);
     }
     memcpy(self->state, x, sizeof(x));
+    self->at = words;
     return at;
 }
 
@@ -279,6 +326,7 @@ static size_t pull_two(bal_rans_pull *self, uint8_t *to,
 #define RAW_BITS raw_bits_by_count
 #define TABLE    bal_loops_base
 #define ISA      "base"
+#define TAKE_TWO take_two
 #define PAIRS    pairs
 #define TRIM     trim
 #define PUSH     bal_rans_push_rounds

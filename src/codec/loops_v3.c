@@ -1,6 +1,7 @@
 /* The loops for x86-64-v3 (AVX2); the build sets -march. Vectors of eight
  * lanes. */
 #include <immintrin.h>
+#include <string.h>
 
 #include "codec/loops.h"
 
@@ -185,16 +186,22 @@ static inline __m128i two_at(const uint8_t *from)
     return _mm_loadu_si128((const void *)from);
 }
 
-/* Where the tables of eight elements begin. */
-static inline __m256i two_tables(const uint8_t *base, const bal_anchor *anchor)
+static inline __m128i two_contexts(__m128i near, const bal_anchor *anchor)
 {
     const __m128i mask = _mm_set1_epi16((short)anchor->mask);
     const __m128i low = _mm_set1_epi16((short)anchor->low);
     const __m128i last = _mm_set1_epi16(BAL_RANS_TABLES - 1);
     const __m128i shift = _mm_cvtsi32_si128((int)anchor->shift);
-    __m128i at = _mm_and_si128(_mm_srl_epi16(two_at(base), shift), mask);
+    __m128i at = _mm_and_si128(_mm_srl_epi16(near, shift), mask);
 
-    at = _mm_min_epu16(_mm_subs_epu16(at, low), last);
+    return _mm_min_epu16(_mm_subs_epu16(at, low), last);
+}
+
+/* Where the tables of eight elements begin. */
+static inline __m256i two_tables(const uint8_t *base, const bal_anchor *anchor)
+{
+    __m128i at = two_contexts(two_at(base), anchor);
+
     return _mm256_cvtepu16_epi32(_mm_slli_epi16(at, BAL_RANS_BITS));
 }
 
@@ -223,7 +230,9 @@ static size_t pull_two_v3(bal_rans_pull *self, uint8_t *to,
                           const bal_anchor *anchor, size_t from, size_t n)
 {
     const ptrdiff_t most = (ptrdiff_t)2 * BAL_RANS_LANES * TWO_STEPS;
-    const uint8_t *base = (const uint8_t *)anchor->base + 2 * from;
+    const bal_anchor in = *anchor;
+    const uint32_t *slots = self->slots;
+    const uint8_t *base = (const uint8_t *)in.base + 2 * from;
     const uint8_t *words = self->at;
     __m256i x[VECTORS];
     __m256i token[VECTORS];
@@ -233,8 +242,8 @@ static size_t pull_two_v3(bal_rans_pull *self, uint8_t *to,
         x[v] = _mm256_loadu_si256((const void *)(self->state + 8 * v));
     for (; at < n && self->end - words >= most; at += BAL_RANS_LANES) {
         for (size_t v = 0; v < VECTORS; v++) {
-            __m256i tables = two_tables(base + 2 * at + 16 * v, anchor);
-            token[v] = pull_slots(&x[v], self->slots, tables);
+            __m256i tables = two_tables(base + 2 * at + 16 * v, &in);
+            token[v] = pull_slots(&x[v], slots, tables);
             x[v] = refill(x[v], &words);
         }
         for (size_t v = 0; v < VECTORS; v++) {
@@ -247,6 +256,61 @@ static size_t pull_two_v3(bal_rans_pull *self, uint8_t *to,
         _mm256_storeu_si256((void *)(self->state + 8 * v), x[v]);
     self->at = words;
     return at;
+}
+
+/* m of eight distances, and their raw bits. Their length is the exponent of a
+ * float, which holds each of them exactly. */
+static inline __m256i two_magnitudes(uint32_t *raw, __m128i distances)
+{
+    const __m256i ones = _mm256_set1_epi32(-1);
+    __m256i far = _mm256_cvtepu16_epi32(distances);
+    __m256i top = _mm256_or_si256(far, _mm256_set1_epi32(1 << SUB));
+    __m256i k = _mm256_castps_si256(_mm256_cvtepi32_ps(top));
+    k = _mm256_sub_epi32(_mm256_srli_epi32(k, 23),
+                         _mm256_set1_epi32(127 + SUB));
+    __m256i m = _mm256_srlv_epi32(far, k);
+
+    far = _mm256_andnot_si256(_mm256_sllv_epi32(ones, k), far);
+    _mm256_storeu_si256((void *)raw, far);
+    return _mm256_add_epi32(m, _mm256_slli_epi32(k, SUB));
+}
+
+static inline void two_apart(bal_tile *tile, size_t at, __m128i near,
+                             __m128i tuned, __m128i table)
+{
+    const __m128i one = _mm_set1_epi16(1);
+    __m128i d = _mm_sub_epi16(tuned, near);
+    __m128i minus = _mm_srli_epi16(d, 15);
+    __m256i wide = two_magnitudes(tile->raw + at, _mm_abs_epi16(d));
+    __m128i m = _mm_packus_epi32(_mm256_castsi256_si128(wide),
+                                 _mm256_extracti128_si256(wide, 1));
+    __m128i k = _mm_subs_epu16(_mm_srli_epi16(m, SUB), one);
+    __m128i token = _mm_or_si128(_mm_slli_epi16(m, 1), minus);
+
+    token = _mm_or_si128(token, _mm_slli_epi16(table, 8));
+    _mm_storeu_si128((void *)(tile->symbol + at), token);
+    _mm_storel_epi64((void *)(tile->bits + at), _mm_packus_epi16(k, k));
+}
+
+/* What is behind the last eight is taken apart from a copy. */
+static void take_two_v3(bal_tile *tile, const bal_anchor *anchor, size_t from,
+                        size_t n)
+{
+    const bal_anchor in = *anchor;
+    const uint8_t *base = (const uint8_t *)in.base + 2 * from;
+    const uint8_t *tuned = (const uint8_t *)in.tuned + 2 * from;
+    uint8_t rest[2][16] = { { 0 } };
+    size_t at = 0;
+
+    for (; at + 8 <= n; at += 8)
+        two_apart(tile, at, two_at(base + 2 * at), two_at(tuned + 2 * at),
+                  two_contexts(two_at(base + 2 * at), &in));
+    if (at == n)
+        return;
+    memcpy(rest[0], base + 2 * at, 2 * (n - at));
+    memcpy(rest[1], tuned + 2 * at, 2 * (n - at));
+    two_apart(tile, at, two_at(rest[0]), two_at(rest[1]),
+              two_contexts(two_at(rest[0]), &in));
 }
 
 /* ---- push --------------------------------------------------------------- */
@@ -324,34 +388,31 @@ static inline __m256i push_bits(__m256i x, __m256i raw, __m256i k, uint8_t **at)
     return _mm256_or_si256(_mm256_sllv_epi32(x, k), raw);
 }
 
-/* The high halves of 32-bit products. */
-static inline __m256i high_of(__m256i a, __m256i b)
-{
-    __m256i even = _mm256_srli_epi64(_mm256_mul_epu32(a, b), 32);
-    __m256i odd =
-        _mm256_mul_epu32(_mm256_srli_epi64(a, 32), _mm256_srli_epi64(b, 32));
-
-    return _mm256_blend_epi32(even, odd, 0xaa);
-}
-
+/* Codes come as those of even lanes and of odd ones, which is how products of
+ * 32 bits do, too. */
 static inline __m256i push_tokens(__m256i x, const bal_rans_codes *codes,
                                   const uint16_t *symbol, uint8_t **at)
 {
     const __m256i thirteen = _mm256_set1_epi32(0x1fff);
     __m256i index =
         _mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)symbol));
-    __m256i packed =
-        _mm256_i32gather_epi32((const int *)codes->packed, index, 4);
-    __m256i reciprocal =
-        _mm256_i32gather_epi32((const int *)codes->reciprocal, index, 4);
+    __m256i odd = _mm256_srli_epi64(index, 32);
+    odd = _mm256_i64gather_epi64((const void *)codes->code, odd, 8);
+    __m256i even = _mm256_and_si256(index, _mm256_set1_epi64x(0xffff));
+    even = _mm256_i64gather_epi64((const void *)codes->code, even, 8);
+    __m256i packed = _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa);
     __m256i freq = _mm256_and_si256(packed, thirteen);
     __m256i bias = _mm256_and_si256(_mm256_srli_epi32(packed, 13), thirteen);
     __m256i fits =
         _mm256_cmpgt_epi32(freq, _mm256_srli_epi32(x, 31 - BAL_RANS_BITS));
 
     x = put_words(x, _mm256_xor_si256(fits, _mm256_set1_epi32(-1)), at);
-    __m256i quotient = _mm256_srlv_epi32(high_of(x, reciprocal),
-                                         _mm256_srli_epi32(packed, 26));
+    even = _mm256_mul_epu32(x, _mm256_srli_epi64(even, 32));
+    odd =
+        _mm256_mul_epu32(_mm256_srli_epi64(x, 32), _mm256_srli_epi64(odd, 32));
+    __m256i quotient =
+        _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
+    quotient = _mm256_srlv_epi32(quotient, _mm256_srli_epi32(packed, 26));
     __m256i times = _mm256_sub_epi32(_mm256_set1_epi32(BAL_RANS_SLOTS), freq);
     x = _mm256_add_epi32(x, bias);
     return _mm256_add_epi32(x, _mm256_mullo_epi32(quotient, times));
@@ -420,6 +481,7 @@ static void push_v3(bal_rans_push *self, const bal_tile *tile, size_t n)
 #define RAW_BITS raw_bits_by_float
 #define TABLE    bal_loops_v3
 #define ISA      "v3"
+#define TAKE_TWO take_two_v3
 #define PAIRS    pairs
 #define TRIM     trim
 #define PUSH     push_v3

@@ -1,6 +1,7 @@
 /* The loops for x86-64-v4 (AVX-512); the build sets -march. Vectors of
  * sixteen lanes. */
 #include <immintrin.h>
+#include <string.h>
 
 #include "codec/loops.h"
 
@@ -122,16 +123,22 @@ static inline __m256i two_at(const uint8_t *from)
     return _mm256_loadu_si256((const void *)from);
 }
 
-/* Where the tables of sixteen elements begin. */
-static inline __m512i two_tables(const uint8_t *base, const bal_anchor *anchor)
+static inline __m256i two_contexts(__m256i near, const bal_anchor *anchor)
 {
     const __m256i mask = _mm256_set1_epi16((short)anchor->mask);
     const __m256i low = _mm256_set1_epi16((short)anchor->low);
     const __m256i last = _mm256_set1_epi16(BAL_RANS_TABLES - 1);
     const __m128i shift = _mm_cvtsi32_si128((int)anchor->shift);
-    __m256i at = _mm256_and_si256(_mm256_srl_epi16(two_at(base), shift), mask);
+    __m256i at = _mm256_and_si256(_mm256_srl_epi16(near, shift), mask);
 
-    at = _mm256_min_epu16(_mm256_subs_epu16(at, low), last);
+    return _mm256_min_epu16(_mm256_subs_epu16(at, low), last);
+}
+
+/* Where the tables of sixteen elements begin. */
+static inline __m512i two_tables(const uint8_t *base, const bal_anchor *anchor)
+{
+    __m256i at = two_contexts(two_at(base), anchor);
+
     return _mm512_cvtepu16_epi32(_mm256_slli_epi16(at, BAL_RANS_BITS));
 }
 
@@ -157,7 +164,9 @@ static size_t pull_two_v4(bal_rans_pull *self, uint8_t *to,
                           const bal_anchor *anchor, size_t from, size_t n)
 {
     const ptrdiff_t most = (ptrdiff_t)2 * BAL_RANS_LANES * TWO_STEPS;
-    const uint8_t *base = (const uint8_t *)anchor->base + 2 * from;
+    const bal_anchor in = *anchor;
+    const uint32_t *slots = self->slots;
+    const uint8_t *base = (const uint8_t *)in.base + 2 * from;
     const uint8_t *words = self->at;
     __m512i x[VECTORS];
     __m512i token[VECTORS];
@@ -167,8 +176,8 @@ static size_t pull_two_v4(bal_rans_pull *self, uint8_t *to,
         x[v] = _mm512_loadu_si512(self->state + 16 * v);
     for (; at < n && self->end - words >= most; at += BAL_RANS_LANES) {
         for (size_t v = 0; v < VECTORS; v++) {
-            __m512i tables = two_tables(base + 2 * at + 32 * v, anchor);
-            token[v] = pull_slots(&x[v], self->slots, tables);
+            __m512i tables = two_tables(base + 2 * at + 32 * v, &in);
+            token[v] = pull_slots(&x[v], slots, tables);
             x[v] = refill(x[v], &words);
         }
         for (size_t v = 0; v < VECTORS; v++) {
@@ -181,6 +190,58 @@ static size_t pull_two_v4(bal_rans_pull *self, uint8_t *to,
         _mm512_storeu_si512(self->state + 16 * v, x[v]);
     self->at = words;
     return at;
+}
+
+/* m of sixteen distances, and their raw bits. */
+static inline __m256i two_magnitudes(uint32_t *raw, __m512i far)
+{
+    const __m512i ones = _mm512_set1_epi32(-1);
+    __m512i top = _mm512_or_si512(far, _mm512_set1_epi32(1 << SUB));
+    __m512i k =
+        _mm512_sub_epi32(_mm512_set1_epi32(31 - SUB), _mm512_lzcnt_epi32(top));
+    __m512i m = _mm512_srlv_epi32(far, k);
+
+    far = _mm512_andnot_si512(_mm512_sllv_epi32(ones, k), far);
+    _mm512_storeu_si512(raw, far);
+    m = _mm512_add_epi32(m, _mm512_slli_epi32(k, SUB));
+    return _mm512_cvtepi32_epi16(m);
+}
+
+static inline void two_apart(bal_tile *tile, size_t at, __m256i near,
+                             __m256i tuned, __m256i table)
+{
+    const __m256i one = _mm256_set1_epi16(1);
+    __m256i d = _mm256_sub_epi16(tuned, near);
+    __m256i minus = _mm256_srli_epi16(d, 15);
+    __m512i far = _mm512_cvtepu16_epi32(_mm256_abs_epi16(d));
+    __m256i m = two_magnitudes(tile->raw + at, far);
+    __m256i k = _mm256_subs_epu16(_mm256_srli_epi16(m, SUB), one);
+    __m256i token = _mm256_or_si256(_mm256_slli_epi16(m, 1), minus);
+
+    token = _mm256_or_si256(token, _mm256_slli_epi16(table, 8));
+    _mm256_storeu_si256((void *)(tile->symbol + at), token);
+    _mm_storeu_si128((void *)(tile->bits + at), _mm256_cvtepi16_epi8(k));
+}
+
+/* What is behind the last sixteen is taken apart from a copy. */
+static void take_two_v4(bal_tile *tile, const bal_anchor *anchor, size_t from,
+                        size_t n)
+{
+    const bal_anchor in = *anchor;
+    const uint8_t *base = (const uint8_t *)in.base + 2 * from;
+    const uint8_t *tuned = (const uint8_t *)in.tuned + 2 * from;
+    uint8_t rest[2][32] = { { 0 } };
+    size_t at = 0;
+
+    for (; at + 16 <= n; at += 16)
+        two_apart(tile, at, two_at(base + 2 * at), two_at(tuned + 2 * at),
+                  two_contexts(two_at(base + 2 * at), &in));
+    if (at == n)
+        return;
+    memcpy(rest[0], base + 2 * at, 2 * (n - at));
+    memcpy(rest[1], tuned + 2 * at, 2 * (n - at));
+    two_apart(tile, at, two_at(rest[0]), two_at(rest[1]),
+              two_contexts(two_at(rest[0]), &in));
 }
 
 /* ---- push --------------------------------------------------------------- */
@@ -206,32 +267,32 @@ static inline __m512i push_bits(__m512i x, __m512i raw, __m512i k, uint8_t **at)
     return _mm512_or_si512(_mm512_sllv_epi32(x, k), raw);
 }
 
-/* The high halves of 32-bit products. */
-static inline __m512i high_of(__m512i a, __m512i b)
-{
-    __m512i even = _mm512_srli_epi64(_mm512_mul_epu32(a, b), 32);
-    __m512i odd =
-        _mm512_mul_epu32(_mm512_srli_epi64(a, 32), _mm512_srli_epi64(b, 32));
-
-    return _mm512_mask_blend_epi32(0xaaaa, even, odd);
-}
-
+/* Codes come as those of even lanes and of odd ones, which is how products of
+ * 32 bits do, too. */
 static inline __m512i push_tokens(__m512i x, const bal_rans_codes *codes,
                                   const uint16_t *symbol, uint8_t **at)
 {
     const __m512i thirteen = _mm512_set1_epi32(0x1fff);
     __m512i index =
         _mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)symbol));
-    __m512i packed = _mm512_i32gather_epi32(index, codes->packed, 4);
-    __m512i reciprocal = _mm512_i32gather_epi32(index, codes->reciprocal, 4);
+    __m512i odd = _mm512_srli_epi64(index, 32);
+    odd = _mm512_i64gather_epi64(odd, codes->code, 8);
+    __m512i even = _mm512_and_si512(index, _mm512_set1_epi64(0xffff));
+    even = _mm512_i64gather_epi64(even, codes->code, 8);
+    __m512i packed =
+        _mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32));
     __m512i freq = _mm512_and_si512(packed, thirteen);
     __m512i bias = _mm512_and_si512(_mm512_srli_epi32(packed, 13), thirteen);
     __mmask16 out =
         _mm512_cmpge_epu32_mask(_mm512_srli_epi32(x, 31 - BAL_RANS_BITS), freq);
 
     x = put_words(x, out, at);
-    __m512i quotient = _mm512_srlv_epi32(high_of(x, reciprocal),
-                                         _mm512_srli_epi32(packed, 26));
+    even = _mm512_mul_epu32(x, _mm512_srli_epi64(even, 32));
+    odd =
+        _mm512_mul_epu32(_mm512_srli_epi64(x, 32), _mm512_srli_epi64(odd, 32));
+    __m512i quotient =
+        _mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd);
+    quotient = _mm512_srlv_epi32(quotient, _mm512_srli_epi32(packed, 26));
     __m512i times = _mm512_sub_epi32(_mm512_set1_epi32(BAL_RANS_SLOTS), freq);
     x = _mm512_add_epi32(x, bias);
     return _mm512_add_epi32(x, _mm512_mullo_epi32(quotient, times));
@@ -402,6 +463,7 @@ static void trim_v4(bal_tile *tile, const uint8_t *from, const uint8_t *token,
 #define TRIM     trim_v4
 #define TABLE    bal_loops_v4
 #define ISA      "v4"
+#define TAKE_TWO take_two_v4
 #define PUSH     push_v4
 #define PULL     pull_v4
 #define PULL_TWO pull_two_v4

@@ -155,10 +155,10 @@ static void set_codes(bal_rans *self, size_t table)
         uint32_t bias = start + (freq > 1 ? 0 : BAL_RANS_SLOTS - 1);
         if (!freq)
             continue;
-        self->codes.reciprocal[at] =
+        uint32_t reciprocal =
             freq > 1 ? (uint32_t)((one + freq - 1) / freq) : UINT32_MAX;
-        self->codes.packed[at] =
-            freq | bias << 13 | (shift ? shift - 1 : 0) << 26;
+        self->codes.code[at] = (uint64_t)reciprocal << 32 | freq | bias << 13 |
+                               (shift ? shift - 1 : 0) << 26;
         start += freq;
     }
 }
