@@ -179,7 +179,7 @@ static size_t pull_v3(bal_rans_pull *self, bal_tile *tile, size_t n)
 
 /* Of a token of such: bits below the highest; steps, whatever tokens there are,
  * since the last one has fewer raw bits than a piece. */
-enum { SUB = 3, TWO_STEPS = 2 };
+enum { SUB = 3, TWO_STEPS = 2, PAGE = 4096 };
 
 static inline __m128i two_at(const uint8_t *from)
 {
@@ -292,6 +292,14 @@ static inline void two_apart(bal_tile *tile, size_t at, __m128i near,
     _mm_storel_epi64((void *)(tile->bits + at), _mm_packus_epi16(k, k));
 }
 
+/* A tile is a page, and what looks ahead by itself stops where a page does.
+ * Tiles are counted forwards and coded backwards. */
+static inline void fetch_two(const uint8_t *from)
+{
+    _mm_prefetch((const char *)((uintptr_t)from + PAGE), _MM_HINT_T0);
+    _mm_prefetch((const char *)((uintptr_t)from - PAGE), _MM_HINT_T0);
+}
+
 /* What is behind the last eight is taken apart from a copy. */
 static void take_two_v3(bal_tile *tile, const bal_anchor *anchor, size_t from,
                         size_t n)
@@ -302,9 +310,12 @@ static void take_two_v3(bal_tile *tile, const bal_anchor *anchor, size_t from,
     uint8_t rest[2][16] = { { 0 } };
     size_t at = 0;
 
-    for (; at + 8 <= n; at += 8)
+    for (; at + 8 <= n; at += 8) {
+        fetch_two(base + 2 * at);
+        fetch_two(tuned + 2 * at);
         two_apart(tile, at, two_at(base + 2 * at), two_at(tuned + 2 * at),
                   two_contexts(two_at(base + 2 * at), &in));
+    }
     if (at == n)
         return;
     memcpy(rest[0], base + 2 * at, 2 * (n - at));

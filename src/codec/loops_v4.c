@@ -116,7 +116,7 @@ static size_t pull_v4(bal_rans_pull *self, bal_tile *tile, size_t n)
 
 /* Of a token of such: bits below the highest; steps, whatever tokens there are,
  * since the last one has fewer raw bits than a piece. */
-enum { SUB = 3, TWO_STEPS = 2 };
+enum { SUB = 3, TWO_STEPS = 2, PAGE = 4096 };
 
 static inline __m256i two_at(const uint8_t *from)
 {
@@ -223,6 +223,14 @@ static inline void two_apart(bal_tile *tile, size_t at, __m256i near,
     _mm_storeu_si128((void *)(tile->bits + at), _mm256_cvtepi16_epi8(k));
 }
 
+/* A tile is a page, and what looks ahead by itself stops where a page does.
+ * Tiles are counted forwards and coded backwards. */
+static inline void fetch_two(const uint8_t *from)
+{
+    _mm_prefetch((const char *)((uintptr_t)from + PAGE), _MM_HINT_T0);
+    _mm_prefetch((const char *)((uintptr_t)from - PAGE), _MM_HINT_T0);
+}
+
 /* What is behind the last sixteen is taken apart from a copy. */
 static void take_two_v4(bal_tile *tile, const bal_anchor *anchor, size_t from,
                         size_t n)
@@ -233,9 +241,12 @@ static void take_two_v4(bal_tile *tile, const bal_anchor *anchor, size_t from,
     uint8_t rest[2][32] = { { 0 } };
     size_t at = 0;
 
-    for (; at + 16 <= n; at += 16)
+    for (; at + 16 <= n; at += 16) {
+        fetch_two(base + 2 * at);
+        fetch_two(tuned + 2 * at);
         two_apart(tile, at, two_at(base + 2 * at), two_at(tuned + 2 * at),
                   two_contexts(two_at(base + 2 * at), &in));
+    }
     if (at == n)
         return;
     memcpy(rest[0], base + 2 * at, 2 * (n - at));
