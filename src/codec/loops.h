@@ -12,7 +12,8 @@
 #define BAL_RANS_SLOTS  (1 << BAL_RANS_BITS)
 #define BAL_RANS_TOKENS 256
 #define BAL_RANS_TABLES 16
-#define BAL_RANS_LANES  64         /* states that take turns */
+#define BAL_RANS_LANES  128        /* states that take turns, at most */
+#define BAL_RANS_WIDE   64         /* as many, or LANES, are for vectors */
 #define BAL_RANS_LOW    (1u << 15) /* states are in [LOW, LOW << 16) */
 #define BAL_RANS_PIECE  15 /* raw bits that go through a state at once */
 
@@ -39,7 +40,7 @@ typedef struct bal_rans_push {
     uint32_t state[BAL_RANS_LANES];
     const bal_rans_codes *codes;
     uint8_t *at;  /* of the word written last */
-    size_t lanes; /* up to LANES, which push of bal_loops needs */
+    size_t lanes; /* WIDE or LANES for push of bal_loops */
     unsigned steps;
 } bal_rans_push;
 
@@ -96,8 +97,9 @@ typedef struct bal_loops {
     /* As many whole rounds, of n elements, as need no check; how many elements
      * that were. */
     size_t (*pull)(bal_rans_pull *self, bal_tile *tile, size_t n);
-    /* The same of elements of 2 bytes that are distances, through no tile: to
-     * the tuned ones, of which the first is `from` in the base. */
+    /* The same, of WIDE or LANES lanes, of elements of 2 bytes that are
+     * distances, through no tile: to the tuned ones, of which the first is
+     * `from` in the base. */
     size_t (*pull_two)(bal_rans_pull *self, uint8_t *to,
                        const bal_anchor *anchor, size_t from, size_t n);
 } bal_loops;
@@ -111,6 +113,12 @@ const bal_loops *bal_loops_use(void);
 size_t bal_loops_count(void);
 /* NULL: no such loops, or this CPU does not run them. */
 const bal_loops *bal_loops_at(size_t i);
+
+/* By which of eight lanes take a word: four bits a lane, how many of those
+ * below it take one. By which give a word: they, four bits each, the last
+ * highest. */
+extern const uint32_t bal_spread_by[256];
+extern const uint32_t bal_squeeze_by[256];
 
 /* The scalar reference. Rounds as push and pull do them; a round of any n up to
  * LANES, with checks (false: words are missing). */

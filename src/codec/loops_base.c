@@ -272,9 +272,10 @@ static void set_rows(two_rows *self, const bal_anchor *anchor)
  * they stay where they are from one element to the next. */
 static inline const uint8_t *
 two_tokens(uint32_t *restrict x, uint8_t *restrict token, const uint8_t *words,
-           const uint32_t *slots, const two_rows *rows, const uint8_t *base)
+           const uint32_t *slots, const two_rows *rows, const uint8_t *base,
+           size_t lanes)
 {
-    for (size_t i = 0; i < BAL_RANS_LANES; i++) {
+    for (size_t i = 0; i < lanes; i++) {
         uint32_t table = rows->table[two_at(base + 2 * i) >> 7];
         uint32_t slot = slots[table | (x[i] & (BAL_RANS_SLOTS - 1))];
         uint32_t freq = (slot >> 8 & 0xfff) + 1;
@@ -284,13 +285,12 @@ two_tokens(uint32_t *restrict x, uint8_t *restrict token, const uint8_t *words,
     return words;
 }
 
-static inline const uint8_t *two_join(uint32_t *restrict x,
-                                      const uint8_t *restrict token,
-                                      const uint8_t *words,
-                                      uint8_t *restrict to,
-                                      const two_rows *rows, const uint8_t *base)
+static inline const uint8_t *
+two_join(uint32_t *restrict x, const uint8_t *restrict token,
+         const uint8_t *words, uint8_t *restrict to, const two_rows *rows,
+         const uint8_t *base, size_t lanes)
 {
-    for (size_t i = 0; i < BAL_RANS_LANES; i++) {
+    for (size_t i = 0; i < lanes; i++) {
         uint32_t raw = x[i] & rows->token[token[i]].mask;
         uint32_t far =
             (raw ^ rows->token[token[i]].flip) + rows->token[token[i]].least;
@@ -306,6 +306,7 @@ static size_t pull_two(bal_rans_pull *self, uint8_t *to,
 {
     const uint8_t *base = (const uint8_t *)anchor->base + 2 * from;
     const uint8_t *words = self->at;
+    const size_t lanes = self->lanes;
     uint32_t x[BAL_RANS_LANES];
     uint8_t token[BAL_RANS_LANES];
     two_rows rows;
@@ -313,9 +314,11 @@ static size_t pull_two(bal_rans_pull *self, uint8_t *to,
 
     set_rows(&rows, anchor);
     memcpy(x, self->state, sizeof(x));
-    for (; at < n && self->end - words >= most_of(self); at += BAL_RANS_LANES) {
-        words = two_tokens(x, token, words, self->slots, &rows, base + 2 * at);
-        words = two_join(x, token, words, to + 2 * at, &rows, base + 2 * at);
+    for (; at < n && self->end - words >= most_of(self); at += lanes) {
+        words = two_tokens(x, token, words, self->slots, &rows, base + 2 * at,
+                           lanes);
+        words =
+            two_join(x, token, words, to + 2 * at, &rows, base + 2 * at, lanes);
     }
     memcpy(self->state, x, sizeof(x));
     self->at = words;

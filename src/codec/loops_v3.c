@@ -5,56 +5,9 @@
 
 #include "codec/loops.h"
 
-enum { VECTORS = BAL_RANS_LANES / 8 };
+enum { VECTORS = BAL_RANS_LANES / 8, FEWER = BAL_RANS_WIDE / 8 };
 
-/* By which lanes take a word: four bits a lane, how many of those below it take
- * one. */
-static const uint32_t spread_by[256] = {
-    0x00000000, 0x11111110, 0x11111100, 0x22222210, 0x11111000, 0x22222110,
-    0x22222100, 0x33333210, 0x11110000, 0x22221110, 0x22221100, 0x33332210,
-    0x22221000, 0x33332110, 0x33332100, 0x44443210, 0x11100000, 0x22211110,
-    0x22211100, 0x33322210, 0x22211000, 0x33322110, 0x33322100, 0x44433210,
-    0x22210000, 0x33321110, 0x33321100, 0x44432210, 0x33321000, 0x44432110,
-    0x44432100, 0x55543210, 0x11000000, 0x22111110, 0x22111100, 0x33222210,
-    0x22111000, 0x33222110, 0x33222100, 0x44333210, 0x22110000, 0x33221110,
-    0x33221100, 0x44332210, 0x33221000, 0x44332110, 0x44332100, 0x55443210,
-    0x22100000, 0x33211110, 0x33211100, 0x44322210, 0x33211000, 0x44322110,
-    0x44322100, 0x55433210, 0x33210000, 0x44321110, 0x44321100, 0x55432210,
-    0x44321000, 0x55432110, 0x55432100, 0x66543210, 0x10000000, 0x21111110,
-    0x21111100, 0x32222210, 0x21111000, 0x32222110, 0x32222100, 0x43333210,
-    0x21110000, 0x32221110, 0x32221100, 0x43332210, 0x32221000, 0x43332110,
-    0x43332100, 0x54443210, 0x21100000, 0x32211110, 0x32211100, 0x43322210,
-    0x32211000, 0x43322110, 0x43322100, 0x54433210, 0x32210000, 0x43321110,
-    0x43321100, 0x54432210, 0x43321000, 0x54432110, 0x54432100, 0x65543210,
-    0x21000000, 0x32111110, 0x32111100, 0x43222210, 0x32111000, 0x43222110,
-    0x43222100, 0x54333210, 0x32110000, 0x43221110, 0x43221100, 0x54332210,
-    0x43221000, 0x54332110, 0x54332100, 0x65443210, 0x32100000, 0x43211110,
-    0x43211100, 0x54322210, 0x43211000, 0x54322110, 0x54322100, 0x65433210,
-    0x43210000, 0x54321110, 0x54321100, 0x65432210, 0x54321000, 0x65432110,
-    0x65432100, 0x76543210, 0x00000000, 0x11111110, 0x11111100, 0x22222210,
-    0x11111000, 0x22222110, 0x22222100, 0x33333210, 0x11110000, 0x22221110,
-    0x22221100, 0x33332210, 0x22221000, 0x33332110, 0x33332100, 0x44443210,
-    0x11100000, 0x22211110, 0x22211100, 0x33322210, 0x22211000, 0x33322110,
-    0x33322100, 0x44433210, 0x22210000, 0x33321110, 0x33321100, 0x44432210,
-    0x33321000, 0x44432110, 0x44432100, 0x55543210, 0x11000000, 0x22111110,
-    0x22111100, 0x33222210, 0x22111000, 0x33222110, 0x33222100, 0x44333210,
-    0x22110000, 0x33221110, 0x33221100, 0x44332210, 0x33221000, 0x44332110,
-    0x44332100, 0x55443210, 0x22100000, 0x33211110, 0x33211100, 0x44322210,
-    0x33211000, 0x44322110, 0x44322100, 0x55433210, 0x33210000, 0x44321110,
-    0x44321100, 0x55432210, 0x44321000, 0x55432110, 0x55432100, 0x66543210,
-    0x10000000, 0x21111110, 0x21111100, 0x32222210, 0x21111000, 0x32222110,
-    0x32222100, 0x43333210, 0x21110000, 0x32221110, 0x32221100, 0x43332210,
-    0x32221000, 0x43332110, 0x43332100, 0x54443210, 0x21100000, 0x32211110,
-    0x32211100, 0x43322210, 0x32211000, 0x43322110, 0x43322100, 0x54433210,
-    0x32210000, 0x43321110, 0x43321100, 0x54432210, 0x43321000, 0x54432110,
-    0x54432100, 0x65543210, 0x21000000, 0x32111110, 0x32111100, 0x43222210,
-    0x32111000, 0x43222110, 0x43222100, 0x54333210, 0x32110000, 0x43221110,
-    0x43221100, 0x54332210, 0x43221000, 0x54332110, 0x54332100, 0x65443210,
-    0x32100000, 0x43211110, 0x43211100, 0x54322210, 0x43211000, 0x54322110,
-    0x54322100, 0x65433210, 0x43210000, 0x54321110, 0x54321100, 0x65432210,
-    0x54321000, 0x65432110, 0x65432100, 0x76543210,
-};
-
+/* Four bits a lane, as lanes. */
 static inline __m256i lanes_of(uint32_t four_bits)
 {
     const __m256i shift = _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28);
@@ -69,7 +22,7 @@ static inline __m256i refill(__m256i x, const uint8_t **at)
     uint32_t mask = (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(short_of));
     __m128i eight = _mm_loadu_si128((const void *)*at);
     __m256i words = _mm256_permutevar8x32_epi32(_mm256_cvtepu16_epi32(eight),
-                                                lanes_of(spread_by[mask]));
+                                                lanes_of(bal_spread_by[mask]));
 
     *at += 2 * (ptrdiff_t)_mm_popcnt_u32(mask);
     words = _mm256_or_si256(_mm256_slli_epi32(x, 16), words);
@@ -126,41 +79,42 @@ static inline __m256i bits_behind(__m256i token, const bal_rans_pull *self)
     return _mm256_sub_epi32(_mm256_max_epu32(k, one), one);
 }
 
-static inline void pull_raw(__m256i *x, bal_rans_pull *self, bal_tile *tile,
-                            size_t at)
+static inline __attribute__((always_inline)) void
+pull_raw(__m256i *x, bal_rans_pull *self, bal_tile *tile, size_t at,
+         size_t vectors)
 {
     const __m256i piece = _mm256_set1_epi32(BAL_RANS_PIECE);
     __m256i k[VECTORS];
     __m256i raw[VECTORS];
 
-    for (size_t v = 0; v < VECTORS; v++) {
+    for (size_t v = 0; v < vectors; v++) {
         k[v] = bits_behind(bytes_at(tile->token + at + 8 * v), self);
         raw[v] = pull_bits(&x[v], _mm256_min_epu32(k[v], piece));
         x[v] = refill(x[v], &self->at);
     }
-    for (size_t v = 0; v < VECTORS && self->steps > 2; v++) {
+    for (size_t v = 0; v < vectors && self->steps > 2; v++) {
         __m256i rest = _mm256_sub_epi32(_mm256_max_epu32(k[v], piece), piece);
         __m256i more = pull_bits(&x[v], rest);
         raw[v] =
             _mm256_or_si256(raw[v], _mm256_slli_epi32(more, BAL_RANS_PIECE));
         x[v] = refill(x[v], &self->at);
     }
-    for (size_t v = 0; v < VECTORS; v++)
+    for (size_t v = 0; v < vectors; v++)
         _mm256_storeu_si256((void *)(tile->raw + at + 8 * v), raw[v]);
 }
 
-static size_t pull_v3(bal_rans_pull *self, bal_tile *tile, size_t n)
+static inline __attribute__((always_inline)) size_t
+pull_by(bal_rans_pull *self, bal_tile *tile, size_t n, size_t vectors)
 {
-    const ptrdiff_t most = (ptrdiff_t)2 * BAL_RANS_LANES * self->steps;
+    const size_t lanes = 8 * vectors;
+    const ptrdiff_t most = (ptrdiff_t)(2 * lanes * self->steps);
     __m256i x[VECTORS];
     size_t at = 0;
 
-    if (self->steps > 3)
-        return bal_rans_pull_rounds(self, tile, n);
-    for (size_t v = 0; v < VECTORS; v++)
+    for (size_t v = 0; v < vectors; v++)
         x[v] = _mm256_loadu_si256((const void *)(self->state + 8 * v));
-    for (; at < n && self->end - self->at >= most; at += BAL_RANS_LANES) {
-        for (size_t v = 0; v < VECTORS; v++) {
+    for (; at < n && self->end - self->at >= most; at += lanes) {
+        for (size_t v = 0; v < vectors; v++) {
             __m256i table = bytes_at(tile->table + at + 8 * v);
             table = _mm256_slli_epi32(table, BAL_RANS_BITS);
             __m256i token = pull_slots(&x[v], self->slots, table);
@@ -168,11 +122,20 @@ static size_t pull_v3(bal_rans_pull *self, bal_tile *tile, size_t n)
             x[v] = refill(x[v], &self->at);
         }
         if (self->steps > 1)
-            pull_raw(x, self, tile, at);
+            pull_raw(x, self, tile, at, vectors);
     }
-    for (size_t v = 0; v < VECTORS; v++)
+    for (size_t v = 0; v < vectors; v++)
         _mm256_storeu_si256((void *)(self->state + 8 * v), x[v]);
     return at;
+}
+
+static size_t pull_v3(bal_rans_pull *self, bal_tile *tile, size_t n)
+{
+    if (self->steps > 3)
+        return bal_rans_pull_rounds(self, tile, n);
+    if (self->lanes == BAL_RANS_WIDE)
+        return pull_by(self, tile, n, FEWER);
+    return pull_by(self, tile, n, VECTORS);
 }
 
 /* ---- elements of two bytes, from end to end ----------------------------- */
@@ -217,7 +180,7 @@ static inline void two_join(uint8_t *to, __m256i *x, __m256i token,
         _mm256_sub_epi32(_mm256_setzero_si256(), _mm256_and_si256(token, one));
     __m256i m = _mm256_srli_epi32(token, 1);
     __m256i k = _mm256_srli_epi32(token, SUB + 1);
-    k = _mm256_sub_epi32(_mm256_max_epu32(k, one), one);
+    k = _mm256_subs_epu16(k, one);
     m = _mm256_sub_epi32(m, _mm256_slli_epi32(k, SUB));
     __m256i far = _mm256_or_si256(_mm256_sllv_epi32(m, k), pull_bits(x, k));
     far = _mm256_sub_epi32(_mm256_xor_si256(far, minus), minus);
@@ -226,10 +189,12 @@ static inline void two_join(uint8_t *to, __m256i *x, __m256i token,
     _mm_storeu_si128((void *)to, _mm256_castsi256_si128(sum));
 }
 
-static size_t pull_two_v3(bal_rans_pull *self, uint8_t *to,
-                          const bal_anchor *anchor, size_t from, size_t n)
+static inline __attribute__((always_inline)) size_t
+two_by(bal_rans_pull *self, uint8_t *to, const bal_anchor *anchor, size_t from,
+       size_t n, size_t vectors)
 {
-    const ptrdiff_t most = (ptrdiff_t)2 * BAL_RANS_LANES * TWO_STEPS;
+    const size_t lanes = 8 * vectors;
+    const ptrdiff_t most = (ptrdiff_t)(2 * lanes * TWO_STEPS);
     const bal_anchor in = *anchor;
     const uint32_t *slots = self->slots;
     const uint8_t *base = (const uint8_t *)in.base + 2 * from;
@@ -238,24 +203,32 @@ static size_t pull_two_v3(bal_rans_pull *self, uint8_t *to,
     __m256i token[VECTORS];
     size_t at = 0;
 
-    for (size_t v = 0; v < VECTORS; v++)
+    for (size_t v = 0; v < vectors; v++)
         x[v] = _mm256_loadu_si256((const void *)(self->state + 8 * v));
-    for (; at < n && self->end - words >= most; at += BAL_RANS_LANES) {
-        for (size_t v = 0; v < VECTORS; v++) {
+    for (; at < n && self->end - words >= most; at += lanes) {
+        for (size_t v = 0; v < vectors; v++) {
             __m256i tables = two_tables(base + 2 * at + 16 * v, &in);
             token[v] = pull_slots(&x[v], slots, tables);
             x[v] = refill(x[v], &words);
         }
-        for (size_t v = 0; v < VECTORS; v++) {
+        for (size_t v = 0; v < vectors; v++) {
             two_join(to + 2 * at + 16 * v, &x[v], token[v],
                      base + 2 * at + 16 * v);
             x[v] = refill(x[v], &words);
         }
     }
-    for (size_t v = 0; v < VECTORS; v++)
+    for (size_t v = 0; v < vectors; v++)
         _mm256_storeu_si256((void *)(self->state + 8 * v), x[v]);
     self->at = words;
     return at;
+}
+
+static size_t pull_two_v3(bal_rans_pull *self, uint8_t *to,
+                          const bal_anchor *anchor, size_t from, size_t n)
+{
+    if (self->lanes == BAL_RANS_WIDE)
+        return two_by(self, to, anchor, from, n, FEWER);
+    return two_by(self, to, anchor, from, n, VECTORS);
 }
 
 /* m of eight distances, and their raw bits. Their length is the exponent of a
@@ -326,60 +299,13 @@ static void take_two_v3(bal_tile *tile, const bal_anchor *anchor, size_t from,
 
 /* ---- push --------------------------------------------------------------- */
 
-/* By which lanes give a word: they, four bits each, the last one highest. */
-static const uint32_t squeeze_by[256] = {
-    0x00000000, 0x00000000, 0x10000000, 0x10000000, 0x20000000, 0x20000000,
-    0x21000000, 0x21000000, 0x30000000, 0x30000000, 0x31000000, 0x31000000,
-    0x32000000, 0x32000000, 0x32100000, 0x32100000, 0x40000000, 0x40000000,
-    0x41000000, 0x41000000, 0x42000000, 0x42000000, 0x42100000, 0x42100000,
-    0x43000000, 0x43000000, 0x43100000, 0x43100000, 0x43200000, 0x43200000,
-    0x43210000, 0x43210000, 0x50000000, 0x50000000, 0x51000000, 0x51000000,
-    0x52000000, 0x52000000, 0x52100000, 0x52100000, 0x53000000, 0x53000000,
-    0x53100000, 0x53100000, 0x53200000, 0x53200000, 0x53210000, 0x53210000,
-    0x54000000, 0x54000000, 0x54100000, 0x54100000, 0x54200000, 0x54200000,
-    0x54210000, 0x54210000, 0x54300000, 0x54300000, 0x54310000, 0x54310000,
-    0x54320000, 0x54320000, 0x54321000, 0x54321000, 0x60000000, 0x60000000,
-    0x61000000, 0x61000000, 0x62000000, 0x62000000, 0x62100000, 0x62100000,
-    0x63000000, 0x63000000, 0x63100000, 0x63100000, 0x63200000, 0x63200000,
-    0x63210000, 0x63210000, 0x64000000, 0x64000000, 0x64100000, 0x64100000,
-    0x64200000, 0x64200000, 0x64210000, 0x64210000, 0x64300000, 0x64300000,
-    0x64310000, 0x64310000, 0x64320000, 0x64320000, 0x64321000, 0x64321000,
-    0x65000000, 0x65000000, 0x65100000, 0x65100000, 0x65200000, 0x65200000,
-    0x65210000, 0x65210000, 0x65300000, 0x65300000, 0x65310000, 0x65310000,
-    0x65320000, 0x65320000, 0x65321000, 0x65321000, 0x65400000, 0x65400000,
-    0x65410000, 0x65410000, 0x65420000, 0x65420000, 0x65421000, 0x65421000,
-    0x65430000, 0x65430000, 0x65431000, 0x65431000, 0x65432000, 0x65432000,
-    0x65432100, 0x65432100, 0x70000000, 0x70000000, 0x71000000, 0x71000000,
-    0x72000000, 0x72000000, 0x72100000, 0x72100000, 0x73000000, 0x73000000,
-    0x73100000, 0x73100000, 0x73200000, 0x73200000, 0x73210000, 0x73210000,
-    0x74000000, 0x74000000, 0x74100000, 0x74100000, 0x74200000, 0x74200000,
-    0x74210000, 0x74210000, 0x74300000, 0x74300000, 0x74310000, 0x74310000,
-    0x74320000, 0x74320000, 0x74321000, 0x74321000, 0x75000000, 0x75000000,
-    0x75100000, 0x75100000, 0x75200000, 0x75200000, 0x75210000, 0x75210000,
-    0x75300000, 0x75300000, 0x75310000, 0x75310000, 0x75320000, 0x75320000,
-    0x75321000, 0x75321000, 0x75400000, 0x75400000, 0x75410000, 0x75410000,
-    0x75420000, 0x75420000, 0x75421000, 0x75421000, 0x75430000, 0x75430000,
-    0x75431000, 0x75431000, 0x75432000, 0x75432000, 0x75432100, 0x75432100,
-    0x76000000, 0x76000000, 0x76100000, 0x76100000, 0x76200000, 0x76200000,
-    0x76210000, 0x76210000, 0x76300000, 0x76300000, 0x76310000, 0x76310000,
-    0x76320000, 0x76320000, 0x76321000, 0x76321000, 0x76400000, 0x76400000,
-    0x76410000, 0x76410000, 0x76420000, 0x76420000, 0x76421000, 0x76421000,
-    0x76430000, 0x76430000, 0x76431000, 0x76431000, 0x76432000, 0x76432000,
-    0x76432100, 0x76432100, 0x76500000, 0x76500000, 0x76510000, 0x76510000,
-    0x76520000, 0x76520000, 0x76521000, 0x76521000, 0x76530000, 0x76530000,
-    0x76531000, 0x76531000, 0x76532000, 0x76532000, 0x76532100, 0x76532100,
-    0x76540000, 0x76540000, 0x76541000, 0x76541000, 0x76542000, 0x76542000,
-    0x76542100, 0x76542100, 0x76543000, 0x76543000, 0x76543100, 0x76543100,
-    0x76543200, 0x76543200, 0x76543210, 0x76543210,
-};
-
 /* The low halves of the lanes of out go below *at, the last lane's last; what
  * comes before them does not count. */
 static inline __m256i put_words(__m256i x, __m256i out, uint8_t **at)
 {
     uint32_t mask = (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(out));
     uint32_t count = (uint32_t)_mm_popcnt_u32(mask);
-    __m256i order = lanes_of(squeeze_by[mask]);
+    __m256i order = lanes_of(bal_squeeze_by[mask]);
     __m256i down = _mm256_and_si256(out, _mm256_set1_epi32(16));
     __m256i words = _mm256_permutevar8x32_epi32(x, order);
     words = _mm256_and_si256(words, _mm256_set1_epi32(0xffff));
@@ -431,24 +357,27 @@ static inline __m256i push_tokens(__m256i x, const bal_rans_codes *codes,
 
 /* Not 0 if one of a round's lengths is more than most, which are bytes below
  * 128. */
-static inline int longer_than(const uint8_t *bits, char most)
+static inline __attribute__((always_inline)) int
+longer_than(const uint8_t *bits, char most, size_t vectors)
 {
-    const __m256i limit = _mm256_set1_epi8(most);
-    __m256i low = _mm256_loadu_si256((const void *)bits);
-    __m256i high = _mm256_loadu_si256((const void *)(bits + 32));
+    __m256i longest = _mm256_setzero_si256();
 
+    for (size_t at = 0; at < 8 * vectors; at += 32)
+        longest = _mm256_max_epi8(
+            longest, _mm256_loadu_si256((const void *)(bits + at)));
     return _mm256_movemask_epi8(
-        _mm256_cmpgt_epi8(_mm256_max_epi8(low, high), limit));
+        _mm256_cmpgt_epi8(longest, _mm256_set1_epi8(most)));
 }
 
-static inline void push_raw(__m256i *x, uint8_t **to, const bal_tile *tile,
-                            size_t at, unsigned steps)
+static inline __attribute__((always_inline)) void
+push_raw(__m256i *x, uint8_t **to, const bal_tile *tile, size_t at,
+         unsigned steps, size_t vectors)
 {
     const __m256i piece = _mm256_set1_epi32(BAL_RANS_PIECE);
     const __m256i low = _mm256_set1_epi32((1 << BAL_RANS_PIECE) - 1);
-    int over = longer_than(tile->bits + at, BAL_RANS_PIECE);
+    int over = longer_than(tile->bits + at, BAL_RANS_PIECE, vectors);
 
-    for (size_t v = VECTORS; v-- > 0 && steps > 2 && over;) {
+    for (size_t v = vectors; v-- > 0 && steps > 2 && over;) {
         __m256i k = bytes_at(tile->bits + at + 8 * v);
         __m256i raw =
             _mm256_loadu_si256((const void *)(tile->raw + at + 8 * v));
@@ -456,7 +385,7 @@ static inline void push_raw(__m256i *x, uint8_t **to, const bal_tile *tile,
         x[v] =
             push_bits(x[v], _mm256_srli_epi32(raw, BAL_RANS_PIECE), rest, to);
     }
-    for (size_t v = VECTORS; v-- > 0;) {
+    for (size_t v = vectors; v-- > 0;) {
         __m256i k = bytes_at(tile->bits + at + 8 * v);
         __m256i raw =
             _mm256_loadu_si256((const void *)(tile->raw + at + 8 * v));
@@ -465,28 +394,36 @@ static inline void push_raw(__m256i *x, uint8_t **to, const bal_tile *tile,
     }
 }
 
-static void push_v3(bal_rans_push *self, const bal_tile *tile, size_t n)
+static inline __attribute__((always_inline)) void
+push_by(bal_rans_push *self, const bal_tile *tile, size_t n, size_t vectors)
 {
+    const size_t lanes = 8 * vectors;
     uint8_t *to = self->at;
     __m256i x[VECTORS];
 
-    if (self->steps > 3) {
-        bal_rans_push_rounds(self, tile, n);
-        return;
-    }
-    for (size_t v = 0; v < VECTORS; v++)
+    for (size_t v = 0; v < vectors; v++)
         x[v] = _mm256_loadu_si256((const void *)(self->state + 8 * v));
     while (n) {
-        n -= BAL_RANS_LANES;
+        n -= lanes;
         if (self->steps > 1)
-            push_raw(x, &to, tile, n, self->steps);
-        for (size_t v = VECTORS; v-- > 0;)
+            push_raw(x, &to, tile, n, self->steps, vectors);
+        for (size_t v = vectors; v-- > 0;)
             x[v] =
                 push_tokens(x[v], self->codes, tile->symbol + n + 8 * v, &to);
     }
-    for (size_t v = 0; v < VECTORS; v++)
+    for (size_t v = 0; v < vectors; v++)
         _mm256_storeu_si256((void *)(self->state + 8 * v), x[v]);
     self->at = to;
+}
+
+static void push_v3(bal_rans_push *self, const bal_tile *tile, size_t n)
+{
+    if (self->steps > 3)
+        bal_rans_push_rounds(self, tile, n);
+    else if (self->lanes == BAL_RANS_WIDE)
+        push_by(self, tile, n, FEWER);
+    else
+        push_by(self, tile, n, VECTORS);
 }
 
 #define RAW_BITS raw_bits_by_float

@@ -5,7 +5,7 @@
 
 #include "codec/loops.h"
 
-enum { VECTORS = BAL_RANS_LANES / 16 };
+enum { VECTORS = BAL_RANS_LANES / 16, FEWER = BAL_RANS_WIDE / 16 };
 
 static inline __m512i bytes_at(const uint8_t *from)
 {
@@ -58,44 +58,44 @@ static inline __m512i bits_behind(__m512i token, const bal_rans_pull *self)
     return _mm512_sub_epi32(_mm512_max_epu32(k, one), one);
 }
 
-static inline void pull_raw(__m512i *x, const uint8_t **from,
-                            const bal_rans_pull *self, uint32_t *to,
-                            const __m512i *token)
+static inline __attribute__((always_inline)) void
+pull_raw(__m512i *x, const uint8_t **from, const bal_rans_pull *self,
+         uint32_t *to, const __m512i *token, size_t vectors)
 {
     const __m512i piece = _mm512_set1_epi32(BAL_RANS_PIECE);
     __m512i k[VECTORS];
     __m512i raw[VECTORS];
 
-    for (size_t v = 0; v < VECTORS; v++) {
+    for (size_t v = 0; v < vectors; v++) {
         k[v] = bits_behind(token[v], self);
         raw[v] = pull_bits(&x[v], _mm512_min_epu32(k[v], piece));
         x[v] = refill(x[v], from);
     }
-    for (size_t v = 0; v < VECTORS && self->steps > 2; v++) {
+    for (size_t v = 0; v < vectors && self->steps > 2; v++) {
         __m512i rest = _mm512_sub_epi32(_mm512_max_epu32(k[v], piece), piece);
         __m512i more = pull_bits(&x[v], rest);
         raw[v] =
             _mm512_or_si512(raw[v], _mm512_slli_epi32(more, BAL_RANS_PIECE));
         x[v] = refill(x[v], from);
     }
-    for (size_t v = 0; v < VECTORS; v++)
+    for (size_t v = 0; v < vectors; v++)
         _mm512_storeu_si512(to + 16 * v, raw[v]);
 }
 
-static size_t pull_v4(bal_rans_pull *self, bal_tile *tile, size_t n)
+static inline __attribute__((always_inline)) size_t
+pull_by(bal_rans_pull *self, bal_tile *tile, size_t n, size_t vectors)
 {
-    const ptrdiff_t most = (ptrdiff_t)2 * BAL_RANS_LANES * self->steps;
+    const size_t lanes = 16 * vectors;
+    const ptrdiff_t most = (ptrdiff_t)(2 * lanes * self->steps);
     const uint8_t *from = self->at;
     __m512i x[VECTORS];
     __m512i token[VECTORS];
     size_t at = 0;
 
-    if (self->steps > 3)
-        return bal_rans_pull_rounds(self, tile, n);
-    for (size_t v = 0; v < VECTORS; v++)
+    for (size_t v = 0; v < vectors; v++)
         x[v] = _mm512_loadu_si512(self->state + 16 * v);
-    for (; at < n && self->end - from >= most; at += BAL_RANS_LANES) {
-        for (size_t v = 0; v < VECTORS; v++) {
+    for (; at < n && self->end - from >= most; at += lanes) {
+        for (size_t v = 0; v < vectors; v++) {
             __m512i table = bytes_at(tile->table + at + 16 * v);
             table = _mm512_slli_epi32(table, BAL_RANS_BITS);
             token[v] = pull_slots(&x[v], self->slots, table);
@@ -104,12 +104,21 @@ static size_t pull_v4(bal_rans_pull *self, bal_tile *tile, size_t n)
             x[v] = refill(x[v], &from);
         }
         if (self->steps > 1)
-            pull_raw(x, &from, self, tile->raw + at, token);
+            pull_raw(x, &from, self, tile->raw + at, token, vectors);
     }
-    for (size_t v = 0; v < VECTORS; v++)
+    for (size_t v = 0; v < vectors; v++)
         _mm512_storeu_si512(self->state + 16 * v, x[v]);
     self->at = from;
     return at;
+}
+
+static size_t pull_v4(bal_rans_pull *self, bal_tile *tile, size_t n)
+{
+    if (self->steps > 3)
+        return bal_rans_pull_rounds(self, tile, n);
+    if (self->lanes == BAL_RANS_WIDE)
+        return pull_by(self, tile, n, FEWER);
+    return pull_by(self, tile, n, VECTORS);
 }
 
 /* ---- elements of two bytes, from end to end ----------------------------- */
@@ -152,7 +161,7 @@ static inline void two_join(uint8_t *to, __m512i *x, __m512i token,
     __mmask16 minus = _mm512_test_epi32_mask(token, one);
     __m512i m = _mm512_srli_epi32(token, 1);
     __m512i k = _mm512_srli_epi32(token, SUB + 1);
-    k = _mm512_sub_epi32(_mm512_max_epu32(k, one), one);
+    k = _mm512_subs_epu16(k, one);
     m = _mm512_sub_epi32(m, _mm512_slli_epi32(k, SUB));
     __m512i far = _mm512_or_si512(_mm512_sllv_epi32(m, k), pull_bits(x, k));
     __m512i sum = _mm512_add_epi32(near, far);
@@ -160,10 +169,12 @@ static inline void two_join(uint8_t *to, __m512i *x, __m512i token,
     _mm256_storeu_si256((void *)to, _mm512_cvtepi32_epi16(sum));
 }
 
-static size_t pull_two_v4(bal_rans_pull *self, uint8_t *to,
-                          const bal_anchor *anchor, size_t from, size_t n)
+static inline __attribute__((always_inline)) size_t
+two_by(bal_rans_pull *self, uint8_t *to, const bal_anchor *anchor, size_t from,
+       size_t n, size_t vectors)
 {
-    const ptrdiff_t most = (ptrdiff_t)2 * BAL_RANS_LANES * TWO_STEPS;
+    const size_t lanes = 16 * vectors;
+    const ptrdiff_t most = (ptrdiff_t)(2 * lanes * TWO_STEPS);
     const bal_anchor in = *anchor;
     const uint32_t *slots = self->slots;
     const uint8_t *base = (const uint8_t *)in.base + 2 * from;
@@ -172,24 +183,32 @@ static size_t pull_two_v4(bal_rans_pull *self, uint8_t *to,
     __m512i token[VECTORS];
     size_t at = 0;
 
-    for (size_t v = 0; v < VECTORS; v++)
+    for (size_t v = 0; v < vectors; v++)
         x[v] = _mm512_loadu_si512(self->state + 16 * v);
-    for (; at < n && self->end - words >= most; at += BAL_RANS_LANES) {
-        for (size_t v = 0; v < VECTORS; v++) {
+    for (; at < n && self->end - words >= most; at += lanes) {
+        for (size_t v = 0; v < vectors; v++) {
             __m512i tables = two_tables(base + 2 * at + 32 * v, &in);
             token[v] = pull_slots(&x[v], slots, tables);
             x[v] = refill(x[v], &words);
         }
-        for (size_t v = 0; v < VECTORS; v++) {
+        for (size_t v = 0; v < vectors; v++) {
             two_join(to + 2 * at + 32 * v, &x[v], token[v],
                      base + 2 * at + 32 * v);
             x[v] = refill(x[v], &words);
         }
     }
-    for (size_t v = 0; v < VECTORS; v++)
+    for (size_t v = 0; v < vectors; v++)
         _mm512_storeu_si512(self->state + 16 * v, x[v]);
     self->at = words;
     return at;
+}
+
+static size_t pull_two_v4(bal_rans_pull *self, uint8_t *to,
+                          const bal_anchor *anchor, size_t from, size_t n)
+{
+    if (self->lanes == BAL_RANS_WIDE)
+        return two_by(self, to, anchor, from, n, FEWER);
+    return two_by(self, to, anchor, from, n, VECTORS);
 }
 
 /* m of sixteen distances, and their raw bits. */
@@ -309,8 +328,9 @@ static inline __m512i push_tokens(__m512i x, const bal_rans_codes *codes,
     return _mm512_add_epi32(x, _mm512_mullo_epi32(quotient, times));
 }
 
-static inline void push_raw(__m512i *x, uint8_t **to, const bal_tile *tile,
-                            size_t at, unsigned steps)
+static inline __attribute__((always_inline)) void
+push_raw(__m512i *x, uint8_t **to, const bal_tile *tile, size_t at,
+         unsigned steps, size_t vectors)
 {
     const __m512i piece = _mm512_set1_epi32(BAL_RANS_PIECE);
     const __m512i low = _mm512_set1_epi32((1 << BAL_RANS_PIECE) - 1);
@@ -318,43 +338,51 @@ static inline void push_raw(__m512i *x, uint8_t **to, const bal_tile *tile,
     __m512i raw[VECTORS];
     __mmask16 over = 0;
 
-    for (size_t v = 0; v < VECTORS; v++) {
+    for (size_t v = 0; v < vectors; v++) {
         k[v] = bytes_at(tile->bits + at + 16 * v);
         raw[v] = _mm512_loadu_si512(tile->raw + at + 16 * v);
         over = _mm512_kor(over, _mm512_cmpgt_epu32_mask(k[v], piece));
     }
-    for (size_t v = VECTORS; v-- > 0 && steps > 2 && over;) {
+    for (size_t v = vectors; v-- > 0 && steps > 2 && over;) {
         __m512i rest = _mm512_sub_epi32(_mm512_max_epu32(k[v], piece), piece);
         x[v] = push_bits(x[v], _mm512_srli_epi32(raw[v], BAL_RANS_PIECE), rest,
                          to);
     }
-    for (size_t v = VECTORS; v-- > 0;)
+    for (size_t v = vectors; v-- > 0;)
         x[v] = push_bits(x[v], _mm512_and_si512(raw[v], low),
                          _mm512_min_epu32(k[v], piece), to);
 }
 
-static void push_v4(bal_rans_push *self, const bal_tile *tile, size_t n)
+static inline __attribute__((always_inline)) void
+push_by(bal_rans_push *self, const bal_tile *tile, size_t n, size_t vectors)
 {
+    const size_t lanes = 16 * vectors;
     uint8_t *to = self->at;
     __m512i x[VECTORS];
 
-    if (self->steps > 3) {
-        bal_rans_push_rounds(self, tile, n);
-        return;
-    }
-    for (size_t v = 0; v < VECTORS; v++)
+    for (size_t v = 0; v < vectors; v++)
         x[v] = _mm512_loadu_si512(self->state + 16 * v);
     while (n) {
-        n -= BAL_RANS_LANES;
+        n -= lanes;
         if (self->steps > 1)
-            push_raw(x, &to, tile, n, self->steps);
-        for (size_t v = VECTORS; v-- > 0;)
+            push_raw(x, &to, tile, n, self->steps, vectors);
+        for (size_t v = vectors; v-- > 0;)
             x[v] =
                 push_tokens(x[v], self->codes, tile->symbol + n + 16 * v, &to);
     }
-    for (size_t v = 0; v < VECTORS; v++)
+    for (size_t v = 0; v < vectors; v++)
         _mm512_storeu_si512(self->state + 16 * v, x[v]);
     self->at = to;
+}
+
+static void push_v4(bal_rans_push *self, const bal_tile *tile, size_t n)
+{
+    if (self->steps > 3)
+        bal_rans_push_rounds(self, tile, n);
+    else if (self->lanes == BAL_RANS_WIDE)
+        push_by(self, tile, n, FEWER);
+    else
+        push_by(self, tile, n, VECTORS);
 }
 
 /* ---- F32 of few significant bits ---------------------------------------- */

@@ -17,30 +17,38 @@ enum {
     TABLES = BAL_RANS_TABLES,
     TOKENS = BAL_RANS_TOKENS,
     LANES = BAL_RANS_LANES,
+    WIDE = BAL_RANS_WIDE,
     MOST_STEPS = 6,
     SIZE_BITS = 14, /* of the tables; those above say how many lanes */
     HEADER = 4,
 };
 
-/* Fewer lanes where the states would weigh. By what is on disk. */
+/* How many lanes there are, by what is on disk. */
+static const size_t lanes_of[] = { WIDE, 8, 1, LANES };
+
+_Static_assert(sizeof(lanes_of) / sizeof(lanes_of[0]) == 1 << (16 - SIZE_BITS),
+               "every number has its lanes");
+
+/* Few lanes where the states would weigh, many where they do not, since states
+ * do not wait for each other. The first that there is enough for. */
 static const struct {
-    size_t lanes;
-    size_t least; /* elements that it is for */
-} lane_rows[] = {
-    { LANES, 131072 },
-    { 8, 4096 },
-    { 1, 0 },
+    unsigned row;
+    size_t elements;
+    uint64_t bytes; /* of the stream, about */
+} lane_choices[] = {
+    { 3, 1 << 17, 1 << 17 },
+    { 0, 1 << 17, 0 },
+    { 1, 1 << 12, 0 },
+    { 2, 0, 0 },
 };
 
-enum { LANE_ROWS = sizeof(lane_rows) / sizeof(lane_rows[0]) };
-
-static unsigned lanes_for(size_t n)
+static unsigned lanes_for(size_t n, uint64_t bits)
 {
-    unsigned row = 0;
+    size_t i = 0;
 
-    while (n < lane_rows[row].least)
-        row++;
-    return row;
+    while (n < lane_choices[i].elements || bits / 8 < lane_choices[i].bytes)
+        i++;
+    return lane_choices[i].row;
 }
 
 /* ---- counting ----------------------------------------------------------- */
@@ -216,7 +224,7 @@ void bal_rans_fit(bal_rans *self)
 
 uint64_t bal_rans_size(const bal_rans *self, size_t n)
 {
-    return self->bits / 8 + HEADER + 4 * lane_rows[lanes_for(n)].lanes;
+    return self->bits / 8 + HEADER + 4 * lanes_of[lanes_for(n, self->bits)];
 }
 
 /* ---- writing ------------------------------------------------------------ */
@@ -251,7 +259,7 @@ static void push_tile(bal_rans_push *out, const bal_loops *loops,
 
     if (n > whole)
         bal_rans_push_round(out, tile, whole, n - whole);
-    if (out->lanes == LANES)
+    if (out->lanes >= WIDE)
         loops->push(out, tile, whole);
     else
         bal_rans_push_rounds(out, tile, whole);
@@ -306,9 +314,8 @@ int bal_rans_append(bal_rans *self, const bal_loops *loops, bal_buf *to,
     const size_t n = source->count;
     const size_t slack = (size_t)2 * BAL_TILE * MOST_STEPS + 16;
     const size_t front = HEADER + 4 * LANES + BAL_RANS_TABLES_MOST;
-    const unsigned row = lanes_for(n);
-    bal_rans_push out = { .codes = &self->codes,
-                          .lanes = lane_rows[row].lanes };
+    const unsigned row = lanes_for(n, self->bits);
+    bal_rans_push out = { .codes = &self->codes, .lanes = lanes_of[row] };
 
     *gains = false;
     if (bal_rans_size(self, n) > most)
@@ -359,9 +366,9 @@ static int open_stream(bal_rans *self, bal_rans_pull *in, bal_bytes from,
     unsigned starts = bal_get32(data) & 0xffff;
     size_t sizes = bal_get32(data) >> 16;
     size_t row = sizes >> SIZE_BITS;
-    size_t lanes = lane_rows[row < LANE_ROWS ? row : 0].lanes;
+    size_t lanes = lanes_of[row];
     bal_bytes tables = { data + HEADER, sizes & ((1u << SIZE_BITS) - 1) };
-    if (row >= LANE_ROWS || from.len - HEADER < tables.len + 4 * lanes)
+    if (from.len - HEADER < tables.len + 4 * lanes)
         return bal_fail(err, BAL_ECORRUPT, "a stream is cut short");
     int rc = bal_rans_get_tables(self, starts, tables, err);
     if (rc)
@@ -383,8 +390,8 @@ static bool pull_tile(bal_rans_pull *in, const bal_loops *loops, bal_tile *tile,
 {
     assert(in->lanes);
     size_t whole = n - n % in->lanes;
-    size_t at = in->lanes == LANES ? loops->pull(in, tile, whole)
-                                   : bal_rans_pull_rounds(in, tile, whole);
+    size_t at = in->lanes >= WIDE ? loops->pull(in, tile, whole)
+                                  : bal_rans_pull_rounds(in, tile, whole);
 
     for (; at < n; at += in->lanes) {
         size_t many = n - at < in->lanes ? n - at : in->lanes;
@@ -422,8 +429,8 @@ int bal_rans_fill(bal_rans *self, const bal_loops *loops, const bal_sink *sink,
     memset(self->tile.raw, 0, sizeof(self->tile.raw));
     memset(self->tile.high, 0, sizeof(self->tile.high));
     size_t at = 0;
-    if (in.lanes == LANES)
-        at = sink->direct(&in, sink->self, n - n % LANES);
+    if (in.lanes >= WIDE)
+        at = sink->direct(&in, sink->self, n - n % in.lanes);
     for (; at < n; at += BAL_TILE) {
         size_t many = n - at < BAL_TILE ? n - at : BAL_TILE;
         sink->before(&self->tile, sink->self, at, many);

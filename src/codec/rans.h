@@ -56,9 +56,9 @@ BAL_CHECK int bal_rans_append(bal_rans *self, const bal_loops *loops,
                               bal_buf *to, const bal_source *source,
                               size_t most, bool *gains, bal_error *err);
 
-/* Where they go: `direct` takes as many whole rounds, of LANES lanes, as it can
- * take by itself, and says of how many elements that was; of the others
- * `before` fills table, `after` takes token, raw and high. */
+/* Where they go: `direct` takes as many whole rounds, of WIDE or LANES lanes,
+ * as it can take by itself, and says of how many elements that was; of the
+ * others `before` fills table, `after` takes token, raw and high. */
 typedef struct bal_sink {
     size_t (*direct)(bal_rans_pull *in, const void *self, size_t n);
     void (*before)(bal_tile *tile, const void *self, size_t from, size_t n);

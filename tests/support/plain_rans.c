@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { TABLES = 16, SLOTS = 4096, LANES = 64, ROUND = 64 };
+enum { TABLES = 16, SLOTS = 4096, LANES = 128 };
 
 typedef struct plain {
     const uint8_t *at;
@@ -59,7 +59,7 @@ static void read_table(plain *in, size_t table, const uint8_t *from,
 
 static void open_stream(plain *in, const uint8_t *from)
 {
-    static const size_t lanes[] = { LANES, 8, 1, 1 };
+    static const size_t lanes[] = { 64, 8, 1, LANES };
     unsigned starts = get16(from);
     unsigned sizes = get16(from + 2);
     size_t bit = 0;
@@ -168,7 +168,7 @@ bool plain_anchored(uint8_t *to, const uint8_t *base, size_t n,
     const unsigned *kind = kinds[payload[0] & 7];
     unsigned sub = kind[0] == 4 ? 2 : 3;
     unsigned low = get16(payload + 2);
-    element of[ROUND];
+    element of[LANES];
 
     memset(&in, 0, sizeof(in));
     in.end = payload + len;
