@@ -36,10 +36,8 @@ static const struct {
     size_t elements;
     uint64_t bytes; /* of the stream, about */
 } lane_choices[] = {
-    { 3, 1 << 17, 1 << 17 },
-    { 0, 1 << 17, 0 },
-    { 1, 1 << 12, 0 },
-    { 2, 0, 0 },
+    { 3, 1 << 17, 1 << 17 }, { 0, 1 << 17, 0 }, { 1, 1 << 16, 0 },
+    { 1, 1 << 12, 3 << 10 }, { 2, 0, 0 },
 };
 
 static unsigned lanes_for(size_t n, uint64_t bits)
@@ -92,133 +90,6 @@ void bal_rans_count(bal_rans *self, const bal_source *source)
         }
         for (size_t i = fours; i < many; i++)
             self->count[0][tile->symbol[i]]++;
-    }
-}
-
-/* ---- tables ------------------------------------------------------------- */
-
-/* A run of contexts that share a table. */
-typedef struct group {
-    uint32_t count[TOKENS];
-    uint64_t total; /* of the counts */
-    uint64_t cost;  /* with the table, in 65536ths of a bit */
-    size_t first;
-} group;
-
-static void set_cost(const bal_rans *self, group *one)
-{
-    uint16_t freq[TOKENS];
-
-    bal_rans_scale(self, freq, one->count);
-    one->cost =
-        bal_rans_cost(self, one->count) + (bal_rans_table_bits(freq) << 16);
-}
-
-/* Contexts that do not occur have no say. */
-static void join_two(const bal_rans *self, group *out, const group *a,
-                     const group *b)
-{
-    for (size_t i = 0; i < TOKENS; i++)
-        out->count[i] = a->count[i] + b->count[i];
-    out->total = a->total + b->total;
-    out->first = a->first;
-    if (a->total && b->total)
-        set_cost(self, out);
-    else
-        out->cost = a->total ? a->cost : b->cost;
-}
-
-/* Join neighbours from the left on while that is cheaper. */
-static size_t join_groups(const bal_rans *self, group *groups, size_t count)
-{
-    size_t kept = 1;
-    group both;
-
-    for (size_t i = 1; i < count; i++) {
-        join_two(self, &both, &groups[kept - 1], &groups[i]);
-        if (both.cost <= groups[kept - 1].cost + groups[i].cost)
-            groups[kept - 1] = both;
-        else
-            groups[kept++] = groups[i];
-    }
-    return kept;
-}
-
-static void sum_counts(bal_rans *self)
-{
-    for (size_t i = 0; i < (size_t)TABLES * TOKENS; i++)
-        self->count[0][i] +=
-            self->count[1][i] + self->count[2][i] + self->count[3][i];
-}
-
-static void set_codes(bal_rans *self, size_t table)
-{
-    uint32_t start = 0;
-
-    for (size_t i = 0; i < TOKENS; i++) {
-        uint32_t freq = self->freq[table][i];
-        size_t at = table * TOKENS + i;
-        uint32_t shift = freq > 1 ? 32 - (uint32_t)__builtin_clz(freq - 1) : 0;
-        uint64_t one = (uint64_t)1 << (shift + 31);
-        uint32_t bias = start + (freq > 1 ? 0 : BAL_RANS_SLOTS - 1);
-        if (!freq)
-            continue;
-        uint32_t reciprocal =
-            freq > 1 ? (uint32_t)((one + freq - 1) / freq) : UINT32_MAX;
-        self->codes.code[at] = (uint64_t)reciprocal << 32 | freq | bias << 13 |
-                               (shift ? shift - 1 : 0) << 26;
-        start += freq;
-    }
-}
-
-/* Bits of the block under frequencies as they are. */
-static uint64_t bits_of(const bal_rans *self, size_t table)
-{
-    const uint32_t *count = self->count[0] + table * TOKENS;
-    const uint16_t *freq = self->freq[table];
-    uint64_t bits = 0;
-
-    for (size_t i = 0; i < TOKENS; i++) {
-        uint32_t each = freq[i] ? self->log[freq[i]] : 0;
-        bits += (uint64_t)count[i] * ((BAL_RANS_BITS << 16) - each);
-        bits += (uint64_t)count[i] * self->raw[i] << 16;
-    }
-    return bits >> 16;
-}
-
-void bal_rans_fit(bal_rans *self)
-{
-    group groups[TABLES];
-
-    sum_counts(self);
-    for (size_t i = 0; i < TABLES; i++) {
-        memcpy(groups[i].count, self->count[0] + i * TOKENS,
-               sizeof(groups[i].count));
-        groups[i].total = 0;
-        for (size_t k = 0; k < TOKENS; k++)
-            groups[i].total += groups[i].count[k];
-        groups[i].first = i;
-        set_cost(self, &groups[i]);
-    }
-    size_t kept = TABLES;
-    size_t before;
-    do {
-        before = kept;
-        kept = join_groups(self, groups, kept);
-    } while (kept < before);
-
-    self->starts = 0;
-    for (size_t g = 0; g < kept; g++) {
-        size_t end = g + 1 < kept ? groups[g + 1].first : TABLES;
-        self->starts |= (uint16_t)(1u << groups[g].first);
-        uint16_t *freq = self->freq[groups[g].first];
-        bal_rans_scale(self, freq, groups[g].count);
-        for (size_t i = groups[g].first; i < end; i++) {
-            memmove(self->freq[i], freq, sizeof(self->freq[i]));
-            set_codes(self, i);
-            self->bits += bits_of(self, i);
-        }
-        self->bits += bal_rans_table_bits(self->freq[groups[g].first]);
     }
 }
 

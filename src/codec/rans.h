@@ -10,6 +10,20 @@
 /* What one thread works with, reused from block to block. */
 typedef struct bal_rans bal_rans;
 
+/* How tables are written: each frequency, or how high each magnitude stands. */
+typedef enum bal_rans_form {
+    BAL_RANS_EXACT,
+    BAL_RANS_ROUGH, /* where there is no token 1 */
+} bal_rans_form;
+
+#define BAL_RANS_HEIGHTS (BAL_RANS_TOKENS / 2)
+
+/* By magnitude, in half octaves; only how they differ counts. */
+typedef struct bal_rans_shape {
+    size_t last;
+    int32_t height[BAL_RANS_HEIGHTS];
+} bal_rans_shape;
+
 struct bal_rans {
     bal_tile tile;
     /* log2 of 1 … SLOTS, in 65536ths */
@@ -18,6 +32,8 @@ struct bal_rans {
     /* ---- encoding -------------------------------------------------------- */
     uint32_t count[4][BAL_RANS_TABLES * BAL_RANS_TOKENS]; /* summed in [0] */
     uint16_t freq[BAL_RANS_TABLES][BAL_RANS_TOKENS];      /* of each context */
+    bal_rans_form form;
+    bal_rans_shape shape[BAL_RANS_TABLES]; /* of each context, if ROUGH */
     uint16_t starts; /* bit i: context i has a table of its own */
     uint64_t bits;   /* what all will take, about; the header apart */
     bal_rans_codes codes;
@@ -85,6 +101,7 @@ void bal_rans_scale(const bal_rans *self, uint16_t *freq,
                     const uint32_t *count);
 /* Bits that a table takes. */
 uint64_t bal_rans_table_bits(const uint16_t *freq);
+uint64_t bal_rans_shape_bits(const bal_rans_shape *shape);
 /* At most this many bytes, of all tables. */
 #define BAL_RANS_TABLES_MOST 8192
 /* To TABLES_MOST bytes; how many it took. */
@@ -93,5 +110,13 @@ size_t bal_rans_put_tables(uint8_t *to, const bal_rans *self);
  * these bytes. */
 BAL_CHECK int bal_rans_get_tables(bal_rans *self, unsigned starts,
                                   bal_bytes from, bal_error *err);
+
+/* ---- shapes (rans_shape.c) ---------------------------------------------- */
+
+/* Of counts that have no token 1. */
+void bal_rans_set_heights(const bal_rans *self, bal_rans_shape *out,
+                          const uint32_t *count);
+/* Frequencies that sum to SLOTS, none 0 up to the last but token 1's. */
+void bal_rans_from_shape(uint16_t *freq, const bal_rans_shape *shape);
 
 #endif

@@ -3,7 +3,8 @@
  *
  * On disk a frequency f is the bit length of f + 1, as what it is more than
  * that of the last token but one (whose sign is the same, where there are
- * signs), and the bits below the highest. */
+ * signs), and the bits below the highest. Where all tables are rough, a table
+ * is how much higher or lower each magnitude stands than the one before it. */
 #include <assert.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@ enum {
     TOKENS = BAL_RANS_TOKENS,
     SLOTS = BAL_RANS_SLOTS,
     FRACTION = 16, /* bits behind the point of a logarithm */
+    MOST_ZEROS = 128,
 };
 
 /* ---- logarithms --------------------------------------------------------- */
@@ -170,6 +172,23 @@ uint64_t bal_rans_table_bits(const uint16_t *freq)
     return bits;
 }
 
+/* Zeros before the one that ends a step of height: down is more likely. */
+static uint32_t zeros_of_step(const bal_rans_shape *shape, size_t m)
+{
+    int32_t step = shape->height[m] - shape->height[m - 1];
+
+    return step < 0 ? 2 * (uint32_t)-step - 1 : 2 * (uint32_t)step;
+}
+
+uint64_t bal_rans_shape_bits(const bal_rans_shape *shape)
+{
+    uint64_t bits = 7;
+
+    for (size_t m = 1; m <= shape->last; m++)
+        bits += zeros_of_step(shape, m) + 1;
+    return bits;
+}
+
 /* Bits from the lowest of a byte up. */
 typedef struct writer {
     uint8_t *to;
@@ -202,12 +221,27 @@ static void put_table(writer *out, const uint16_t *freq)
     }
 }
 
+static void put_shape(writer *out, const bal_rans_shape *shape)
+{
+    put_bits(out, shape->last, 7);
+    for (size_t m = 1; m <= shape->last; m++) {
+        uint32_t zeros = zeros_of_step(shape, m);
+        for (; zeros > 32; zeros -= 32)
+            put_bits(out, 0, 32);
+        put_bits(out, (uint64_t)1 << zeros, zeros + 1);
+    }
+}
+
 size_t bal_rans_put_tables(uint8_t *to, const bal_rans *self)
 {
     writer out = { .to = to };
 
     for (size_t i = 0; i < BAL_RANS_TABLES; i++) {
-        if (self->starts >> i & 1)
+        if (i && !(self->starts >> i & 1))
+            continue;
+        if (self->form == BAL_RANS_ROUGH)
+            put_shape(&out, &self->shape[i]);
+        else
             put_table(&out, self->freq[i]);
     }
     put_bits(&out, 0, 7);
@@ -259,23 +293,66 @@ static bool get_freq(reader *in, uint32_t *value, uint32_t *before)
     return true;
 }
 
-/* One table's slots; false: not the frequencies of one. */
-static bool get_table(reader *in, uint32_t *slots, bool *there)
+/* False: not the frequencies of a table, of which the sum is not looked at. */
+static bool get_exact(reader *in, uint16_t *freq)
 {
     uint32_t before[2] = { 0 };
     uint32_t used = 0;
-    uint32_t at = 0;
 
+    memset(freq, 0, TOKENS * sizeof(*freq));
     if (!get_bits(in, &used, 8))
         return false;
     for (uint32_t token = 0; token <= used; token++) {
-        uint32_t freq = 0;
-        if (!get_freq(in, &freq, &before[token % 2]) || --freq > SLOTS - at)
+        uint32_t value = 0;
+        if (!get_freq(in, &value, &before[token % 2]) || value > SLOTS + 1)
             return false;
-        for (uint32_t k = 0; k < freq; k++)
-            slots[at + k] = token | (freq - 1) << 8 | k << 20;
-        there[token] = there[token] || freq;
-        at += freq;
+        freq[token] = (uint16_t)(value - 1);
+    }
+    return true;
+}
+
+static bool get_step(reader *in, int32_t *height)
+{
+    uint32_t bit = 0;
+    uint32_t zeros = 0;
+
+    while (get_bits(in, &bit, 1) && !bit) {
+        if (zeros++ == MOST_ZEROS)
+            return false;
+    }
+    *height += zeros % 2 ? -(int32_t)(zeros / 2 + 1) : (int32_t)(zeros / 2);
+    return bit;
+}
+
+static bool get_rough(reader *in, uint16_t *freq)
+{
+    bal_rans_shape shape = { 0 };
+    uint32_t last = 0;
+
+    if (!get_bits(in, &last, 7))
+        return false;
+    shape.last = last;
+    for (size_t m = 1; m <= last; m++) {
+        shape.height[m] = shape.height[m - 1];
+        if (!get_step(in, &shape.height[m]))
+            return false;
+    }
+    bal_rans_from_shape(freq, &shape);
+    return true;
+}
+
+/* One table's slots; false: not the frequencies of one. */
+static bool set_slots(uint32_t *slots, const uint16_t *freq, bool *there)
+{
+    uint32_t at = 0;
+
+    for (uint32_t token = 0; token < TOKENS; token++) {
+        if (freq[token] > SLOTS - at)
+            return false;
+        for (uint32_t k = 0; k < freq[token]; k++)
+            slots[at + k] = token | (freq[token] - 1u) << 8 | k << 20;
+        there[token] = there[token] || freq[token];
+        at += freq[token];
     }
     return at == SLOTS;
 }
@@ -283,18 +360,21 @@ static bool get_table(reader *in, uint32_t *slots, bool *there)
 int bal_rans_get_tables(bal_rans *self, unsigned starts, bal_bytes from,
                         bal_error *err)
 {
+    static bool (*const forms[])(reader * in, uint16_t * freq) = {
+        [BAL_RANS_EXACT] = get_exact,
+        [BAL_RANS_ROUGH] = get_rough,
+    };
     const uint8_t *data = from.data;
     reader in = { .from = data, .end = data + from.len };
+    bal_rans_form form = starts & 1 ? BAL_RANS_EXACT : BAL_RANS_ROUGH;
+    uint16_t freq[TOKENS];
 
     memset(self->used, 0, sizeof(self->used));
-    if (!(starts & 1))
-        return bal_fail(err, BAL_ECORRUPT, "the first context has no table");
     for (size_t i = 0; i < BAL_RANS_TABLES; i++) {
         uint32_t *slots = self->slots + i * SLOTS;
-        if (!(starts >> i & 1))
-            memcpy(slots, self->slots + (i - 1) * SLOTS,
-                   SLOTS * sizeof(*slots));
-        else if (!get_table(&in, slots, self->used))
+        if (i && !(starts >> i & 1))
+            memcpy(slots, slots - SLOTS, SLOTS * sizeof(*slots));
+        else if (!forms[form](&in, freq) || !set_slots(slots, freq, self->used))
             return bal_fail(err, BAL_ECORRUPT, "table %zu is damaged", i);
     }
     if (in.from != in.end || in.acc)

@@ -57,6 +57,48 @@ static void read_table(plain *in, size_t table, const uint8_t *from,
     }
 }
 
+/* Rough: heights by magnitude, then weights, then slots. */
+static void read_rough(plain *in, size_t table, const uint8_t *from,
+                       size_t *bit)
+{
+    unsigned last = bits_at(from, bit, 7);
+    int height[128] = { 0 };
+    int highest = 0;
+    uint64_t weight[128];
+    uint64_t total = 0;
+    unsigned *freq = in->freq[table];
+    unsigned sum = 0;
+
+    for (unsigned m = 1; m <= last; m++) {
+        int zeros = 0;
+        while (!bit_at(from, bit))
+            zeros++;
+        height[m] = height[m - 1] + (zeros % 2 ? -(zeros + 1) / 2 : zeros / 2);
+        highest = height[m] > highest ? height[m] : highest;
+    }
+    for (unsigned m = 0; m <= last; m++) {
+        int down = highest - height[m] < 62 ? highest - height[m] : 62;
+        weight[m] = (down % 2 ? UINT64_C(46341) : 65536) * 65536;
+        weight[m] /= UINT64_C(1) << (down / 2);
+        total += m ? 2 * weight[m] : weight[m];
+    }
+    for (unsigned m = 0; m <= last; m++) {
+        unsigned share = (unsigned)(weight[m] * SLOTS / total);
+        freq[2 * m] = share ? share : 1;
+        freq[2 * m + 1] = m ? freq[2 * m] : 0;
+        sum += freq[2 * m] + freq[2 * m + 1];
+    }
+    for (unsigned i = 0; sum < SLOTS; i = (i + 1) % (2 * last + 2)) {
+        freq[i] += i != 1;
+        sum += i != 1;
+    }
+    for (unsigned i = 0; sum > SLOTS; i = (i + 1) % (2 * last + 2)) {
+        unsigned gives = i != 1 && freq[i] > 1;
+        freq[i] -= gives;
+        sum -= gives;
+    }
+}
+
 static void open_stream(plain *in, const uint8_t *from)
 {
     static const size_t lanes[] = { 64, 8, 1, LANES };
@@ -65,7 +107,9 @@ static void open_stream(plain *in, const uint8_t *from)
     size_t bit = 0;
 
     for (size_t i = 0; i < TABLES; i++) {
-        if (starts >> i & 1)
+        if (!(starts & 1) && (!i || starts >> i & 1))
+            read_rough(in, i, from + 4, &bit);
+        else if (starts >> i & 1)
             read_table(in, i, from + 4, &bit);
         else
             memcpy(in->freq[i], in->freq[i - 1], sizeof(in->freq[i]));

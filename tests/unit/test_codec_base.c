@@ -397,7 +397,48 @@ static void anchored_payloads_are_as_described(void)
     }
 }
 
+/* What is long, what takes little, what is short. */
+static void streams_are_made_for_their_length(void)
+{
+    static const struct {
+        size_t count;
+        unsigned every; /* how few change */
+        unsigned lanes; /* as on disk */
+        unsigned exact;
+    } rows[] = {
+        { MANY, 1, 3, 1 }, { MANY, 4, 0, 1 }, { 65536, 1, 1, 0 },
+        { 5000, 1, 1, 0 }, { 4000, 1, 2, 0 },
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        BAL_OWN(bal_coder) coder = coder_of_test();
+        BAL_LOCAL(bal_buf) packed = { 0 };
+        size_t len = 2 * rows[i].count;
+        bal_grain grain = { .width = 2,
+                            .kind = BAL_NUMBER_BF16,
+                            .base_kind = BAL_NUMBER_BF16,
+                            .base = { base, len } };
+        state = i;
+        for (size_t k = 0; k < rows[i].count; k++) {
+            uint64_t far = draw() % (rows[i].every > 1 ? 3 : 41) - 20;
+            put2(base, k, 0x3f80 + (draw() & 0x3ff));
+            put2(tuned, k, base[2 * k] | (uint64_t)base[2 * k + 1] << 8);
+            if (k % rows[i].every == 0)
+                put2(tuned, k, (base[2 * k] | base[2 * k + 1] << 8) + far);
+        }
+        CHECK(check_block(coder, len, &grain, &packed) == BAL_CODEC_ANCHORED);
+        const uint8_t *stream = (const uint8_t *)packed.data + 8;
+        check_row(rows[i].every > 1 ? "few" : "many");
+        CHECK((stream[0] & 1u) == rows[i].exact);
+        CHECK(stream[3] >> 6 == rows[i].lanes);
+        CHECK(
+            plain_anchored(back, base, rows[i].count, stream - 8, packed.len));
+        CHECK(!memcmp(back, tuned, len));
+    }
+}
+
 static const check_test tests[] = {
+    { TEST(streams_are_made_for_their_length) },
     { TEST(every_pair_of_bf16_exponents_is_exact) },
     { TEST(every_f16_is_exact) },
     { TEST(changes_of_any_length_are_exact) },
