@@ -1,14 +1,19 @@
 """The figures of docs/benchmark.md, as ratios taken in one run.
 
     bench.py [--ballast PROGRAM] [--dir DIR] [--runs N] [--blocks N]
-             [--mergekit VENV] [--layers N] [--gigabytes N] [SECTION…]
+             [--mergekit VENV] [--peers VENV] [--layers N] [--gigabytes N]
+             [SECTION…]
 
-Sections: main adapter history memory grants fsck forget many merge merge-memory.
+Sections: main adapter history memory grants fsck forget many codec merge
+merge-memory.
 Each ratio is of whole processes, run in turn with what they are compared with,
 files cached, the median of N pairs. `merge` is compared with the mergekit that
 VENV holds (0.1.5), if one is given: what `merge` records (precise) and what
 `import-mergekit` does (imported), over models of 0.13 GB and 0.1 GB a layer;
-`merge-memory` merges models of so many gigabytes.
+`merge-memory` merges models of so many gigabytes. `codec` compares ratios and speeds
+on the same bytes with the zstd tool and, if --peers names a VENV that has them, with
+ZipNN (0.5.4) and deltatensors (0.2.0); bench-codec is looked for beside PROGRAM, in
+tests/.
 """
 
 import argparse
@@ -31,6 +36,7 @@ class Bench:
         self.folder, self.runs = options.dir, options.runs
         self.blocks, self.mergekit = options.blocks, options.mergekit
         self.layers, self.gigabytes = options.layers, options.gigabytes
+        self.peers = options.peers
         self.failed = 0
 
     def path(self, *parts):
@@ -451,6 +457,113 @@ def merge_section(b):
     remove(store, copy, b.path("out"), b.path("imported"))
 
 
+def said(command):
+    """The words that a process writes."""
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return (done.stdout + done.stderr).split()
+
+
+def coded_by_us(b, tuned, base=None):
+    """Ratio, GB/s in, GB/s out."""
+    program = os.path.join(os.path.dirname(b.program), "tests", "bench-codec")
+    words = said([program, "--files", tuned, *([base] if base else [])])
+    at = words.index("auto")
+    return [float(word) for word in words[at + 2:at + 5]]
+
+
+def coded_by_zstd(b, level, path):
+    """As one frame, by processor time of whole processes that write to nowhere,
+    the better one of two."""
+    packed, size = b.path("packed.zst"), os.path.getsize(path)
+    into = ["zstd", "-q", "-f", f"-{level}", "--single-thread", path]
+    run([*into, "-o", packed])
+    ratio = size / os.path.getsize(packed)
+    rounds = 2 if level < 10 else 1
+    speeds = [size / GB / min(run([*words, "-c"])[1] for _ in range(rounds))
+              for words in (into, ["zstd", "-q", "-d", packed])]
+    os.remove(packed)
+    return [ratio, *speeds]
+
+
+def tell_codec(name, row):
+    print(f"{name:<52} {row[0]:8.3f} {row[1]:8.3f} {row[2]:8.3f}", flush=True)
+
+
+def codec_alone(b, folder):
+    base = f"{folder}/base"
+    ours = coded_by_us(b, base)
+    tell_codec("bf16", ours)
+    for level in (3, 19):
+        tell_codec(f"  zstd -{level}", coded_by_zstd(b, level, base))
+    if not b.peers:
+        return
+    theirs = [float(word) for word in said(
+        [f"{b.peers}/bin/python", peers_program(), "zipnn", base])]
+    tell_codec("  ZipNN", theirs)
+    for i, way in ((1, "compressing"), (2, "decompressing")):
+        b.say(f"ours / ZipNN, {way}", ours[i] / theirs[i], 1.3, least=True)
+
+
+def peers_program():
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "peers.py")
+
+
+def int4_times(b, models, ours, theirs, name, before):
+    """Whole processes by turns: wall seconds and peak memory."""
+    rows = []
+    for _ in range(b.runs):
+        before()
+        theirs_now = run(theirs)
+        before()
+        rows.append((run(ours), theirs_now))
+    wall = statistics.median(there[0] / here[0] for here, there in rows)
+    memory = statistics.median(here[2] / there[2] for here, there in rows)
+    told_now = " / ".join(told(row) for row in reversed(rows[-1]))
+    b.say(f"deltatensors / ours, {name}, time", wall, 10, told_now, least=True)
+    b.say(f"ours / deltatensors, {name}, peak memory", memory, 0.05)
+
+
+def codec_int4(b):
+    models, file = b.path(f"tuned-{b.layers}"), b.path("x.wdelta")
+    if not os.path.exists(models):
+        make("tuned", models, b.layers)
+    tuned, base, out = f"{models}/m1", f"{models}/base", b.path("out")
+    python = [f"{b.peers}/bin/python", peers_program()]
+    fresh = lambda: (remove(out), os.path.exists(file) and os.remove(file),
+                     os.sync())
+    int4_times(b, models, [b.program, "-q", "--progress", "never", "wdelta",
+                           "save", tuned, "--base", base, "-o", file],
+               [*python, "save", tuned, base, file], "int4 save", fresh)
+    print(f"int4: {os.path.getsize(file) / size_of(tuned):.3f} of the model")
+    again = lambda: (remove(out), os.sync())
+    int4_times(b, models, [b.program, "-q", "--progress", "never", "wdelta",
+                           "load", file, "--base", base, "-o", out],
+               [*python, "load", file, base, b.path("theirs.safetensors")],
+               "int4 load", again)
+    fresh()
+    os.remove(b.path("theirs.safetensors"))
+
+
+def codec_section(b):
+    """What bytes become, and how fast on one core, ours and others'. zstd -19 is
+    given XOR planes, as zstd -3 is, where there is a base."""
+    folder = b.path("bare")
+    if not os.path.exists(folder):
+        make("bare", folder)
+    print(f"{'':<52} {'ratio':>8} {'GB/s in':>8} {'GB/s out':>8}")
+    codec_alone(b, folder)
+    for power in (1, 2, 3):
+        ours = coded_by_us(b, f"{folder}/tuned-{power}", f"{folder}/base")
+        tell_codec(f"bf16 on its base, r=1e-{power}", ours)
+        for level in (3, 19):
+            tell_codec(f"  zstd -{level} of XOR planes",
+                       coded_by_zstd(b, level, f"{folder}/planes-{power}"))
+        b.say("encoding, GB/s", ours[1], 0.8, least=True)
+        b.say("decoding, GB/s", ours[2], 2, least=True)
+    if b.peers:
+        codec_int4(b)
+
+
 def merge_memory_section(b):
     """Peak memory of a merge of 2 and of 8 inputs."""
     store, out, peaks = b.path("store-merge"), b.path("out"), {}
@@ -477,6 +590,7 @@ SECTIONS = {"main": main_section, "adapter": adapter_section,
             "history": history_section, "memory": memory_section,
             "grants": grants_section, "fsck": fsck_section,
             "forget": forget_section, "many": many_section,
+            "codec": codec_section,
             "merge": merge_section, "merge-memory": merge_memory_section}
 
 
@@ -486,6 +600,7 @@ def main():
     parser.add_argument("--dir", default="/tmp/ballast-bench")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--mergekit", metavar="VENV")
+    parser.add_argument("--peers", metavar="VENV")
     parser.add_argument("--layers", type=int, default=8,
                         help="of the models that section merge merges")
     parser.add_argument("--gigabytes", type=int, default=2,

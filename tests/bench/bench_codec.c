@@ -363,9 +363,57 @@ static int measure(measurement *run, const char *kind, const char *effort,
     return 0;
 }
 
-/* bench-codec [part of a kind's name [effort]] */
+static int read_file(uint8_t *to, const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    size_t got = file ? fread(to, 1, SIZE, file) : 0;
+
+    if (file)
+        fclose(file);
+    return got == SIZE ? 0 : BAL_EIO;
+}
+
+/* BF16 as it is in files, of which the first SIZE bytes count. */
+static int measure_files(measurement *run, uint8_t *from, uint8_t *base,
+                         char **paths, bal_error *err)
+{
+    static const bal_grain alone = ALONE(BF16, 2);
+    static const bal_grain on_base = ON_BASE(BF16, 2);
+    int rc = read_file(from, paths[0]);
+
+    if (!rc && paths[1])
+        rc = read_file(base, paths[1]);
+    if (rc)
+        return bal_fail(err, rc, "no %d bytes", SIZE);
+    run->grain = paths[1] ? on_base : alone;
+    run->effort = BAL_EFFORT_AUTO;
+    return measure(run, paths[0], "auto", err);
+}
+
+static int measure_kinds(measurement *run, uint8_t *from, uint8_t *base,
+                         const char *kind, const char *effort, bal_error *err)
+{
+    int rc = 0;
+
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]) && !rc; k++) {
+        if (kind && !strstr(kinds[k].name, kind))
+            continue;
+        kinds[k].fill(from, base, &kinds[k]);
+        run->grain = kinds[k].grain;
+        for (size_t e = 0; e < 3 && !rc; e++) {
+            if (effort && strcmp(efforts[e].name, effort) != 0)
+                continue;
+            run->effort = efforts[e].effort;
+            rc = measure(run, kinds[k].name, efforts[e].name, err);
+        }
+    }
+    return rc;
+}
+
+/* bench-codec [part of a kind's name [effort]], or --files TUNED [BASE] */
 int main(int argc, char **argv)
 {
+    bool files = argc > 2 && !strcmp(argv[1], "--files");
     uint8_t *from = malloc(SIZE);
     uint8_t *to = malloc(SIZE);
     uint8_t *base = malloc(SIZE);
@@ -377,18 +425,11 @@ int main(int argc, char **argv)
         rc = BAL_ENOMEM;
     printf("%-17s %-5s %-8s %9s %8s %8s %8s %8s %8s\n", "kind", "", "codec",
            "ratio", "encode", "decode", "memcpy", "enc/cpy", "dec/cpy");
-    for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]) && !rc; k++) {
-        if (argc > 1 && !strstr(kinds[k].name, argv[1]))
-            continue;
-        kinds[k].fill(from, base, &kinds[k]);
-        run.grain = kinds[k].grain;
-        for (size_t e = 0; e < 3 && !rc; e++) {
-            if (argc > 2 && strcmp(efforts[e].name, argv[2]) != 0)
-                continue;
-            run.effort = efforts[e].effort;
-            rc = measure(&run, kinds[k].name, efforts[e].name, &err);
-        }
-    }
+    if (!rc && files)
+        rc = measure_files(&run, from, base, argv + 2, &err);
+    else if (!rc)
+        rc = measure_kinds(&run, from, base, argc > 1 ? argv[1] : NULL,
+                           argc > 2 ? argv[2] : NULL, &err);
     if (rc)
         fprintf(stderr, "%d %s\n", rc, err.text);
     for (size_t i = 0; i < BLOCKS; i++)

@@ -121,6 +121,25 @@ def stepped(shape, rng, steps):
     return bf16(values).tobytes()
 
 
+def bare(folder, megabytes=64):
+    """BF16 without a header: base, and tuned-N by 1e-N of its size, with the byte
+    planes of base XOR tuned-N as planes-N."""
+    os.makedirs(folder, exist_ok=True)
+    rng = np.random.default_rng(9)
+    values = rng.standard_normal(megabytes << 19, dtype=np.float32)
+    base = bf16(values * np.float32(0.02))
+    base.tofile(f"{folder}/base")
+    near = (base.astype(np.uint32) << 16).view(np.float32)
+    for power in (1, 2, 3):
+        steps = rng.standard_normal(len(base), dtype=np.float32)
+        now = bf16(near + steps * np.float32(0.02 * 10.0 ** -power))
+        now.tofile(f"{folder}/tuned-{power}")
+        changed = base ^ now
+        with open(f"{folder}/planes-{power}", "wb") as file:
+            file.write((changed >> 8).astype(np.uint8).tobytes())
+            file.write(changed.astype(np.uint8).tobytes())
+
+
 def adapter(folder, layers=32, rank=16):
     """A PEFT adapter of 14 tensors a layer, 8B-shaped, about 80 MB in bf16."""
     targets = {"self_attn.q_proj": (4096, 4096), "self_attn.k_proj": (1024, 4096),
@@ -194,10 +213,10 @@ def different(one, other):
 
 
 if __name__ == "__main__":
-    # data.py pair|tuned|adapter|large|noise FOLDER [NUMBERS…]
+    # data.py pair|tuned|bare|adapter|large|noise FOLDER [NUMBERS…]
     # data.py different FOLDER FOLDER
     if sys.argv[1] == "different":
         different(*sys.argv[2:])
     else:
-        {"pair": pair, "tuned": tuned, "adapter": adapter, "large": large,
-         "noise": noise}[sys.argv[1]](sys.argv[2], *map(int, sys.argv[3:]))
+        {"pair": pair, "tuned": tuned, "bare": bare, "adapter": adapter,
+         "large": large, "noise": noise}[sys.argv[1]](sys.argv[2], *map(int, sys.argv[3:]))
