@@ -373,7 +373,8 @@ int bal_rans_get_tables(bal_rans *self, unsigned starts, bal_bytes from,
     for (size_t i = 0; i < BAL_RANS_TABLES; i++) {
         uint32_t *slots = self->slots + i * SLOTS;
         if (i && !(starts >> i & 1))
-            memcpy(slots, slots - SLOTS, SLOTS * sizeof(*slots));
+            memcpy(slots, self->slots + (i - 1) * SLOTS,
+                   SLOTS * sizeof(*slots));
         else if (!forms[form](&in, freq) || !set_slots(slots, freq, self->used))
             return bal_fail(err, BAL_ECORRUPT, "table %zu is damaged", i);
     }
