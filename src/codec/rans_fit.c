@@ -13,7 +13,8 @@ enum {
 /* A run of contexts that share a table. */
 typedef struct group {
     uint32_t count[TOKENS];
-    uint64_t cost; /* with the table, in 65536ths of a bit */
+    uint64_t total; /* of the counts */
+    uint64_t cost;  /* with the table, in 65536ths of a bit */
     size_t first;
 } group;
 
@@ -54,13 +55,18 @@ static void set_cost(const bal_rans *self, bal_rans_form form, group *one)
         bal_rans_cost(self, one->count) + (bal_rans_table_bits(freq) << 16);
 }
 
+/* Contexts that do not occur have no say. */
 static void join_two(const bal_rans *self, bal_rans_form form, group *out,
                      const group *a, const group *b)
 {
     for (size_t i = 0; i < TOKENS; i++)
         out->count[i] = a->count[i] + b->count[i];
+    out->total = a->total + b->total;
     out->first = a->first;
-    set_cost(self, form, out);
+    if (a->total && b->total)
+        set_cost(self, form, out);
+    else
+        out->cost = a->total ? a->cost : b->cost;
 }
 
 /* Join neighbours from the left on while that is cheaper. */
@@ -91,6 +97,9 @@ static void find_groups(const bal_rans *self, group_list *out,
         memcpy(out->of[i].count, self->count[0] + i * TOKENS,
                sizeof(out->of[i].count));
         out->of[i].first = i;
+        out->of[i].total = 0;
+        for (size_t k = 0; k < TOKENS; k++)
+            out->of[i].total += out->of[i].count[k];
         set_cost(self, form, &out->of[i]);
     }
     do {
@@ -151,8 +160,10 @@ static bool has_minus_nothing(const bal_rans *self)
     return false;
 }
 
-static void set_table(bal_rans *self, size_t i, const group *one)
+static void set_table(bal_rans *self, const group *one)
 {
+    size_t i = one->first;
+
     if (self->form == BAL_RANS_EXACT) {
         bal_rans_scale(self, self->freq[i], one->count);
         return;
@@ -169,8 +180,10 @@ static void use_groups(bal_rans *self, const group_list *list)
         size_t first = list->of[g].first;
         size_t end = g + 1 < list->many ? list->of[g + 1].first : TABLES;
         self->starts |= (uint16_t)(1u << first);
+        set_table(self, &list->of[g]);
         for (size_t i = first; i < end; i++) {
-            set_table(self, i, &list->of[g]);
+            memmove(self->freq[i], self->freq[first], sizeof(self->freq[i]));
+            self->shape[i] = self->shape[first];
             set_codes(self, i);
             self->bits += bits_of(self, i);
         }
