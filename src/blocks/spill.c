@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/arith.h"
+#include "core/file.h"
 
 enum { SHARE = 4 }; /* of the free bytes, one in so many */
 
@@ -57,18 +58,8 @@ size_t bal_spill_slots(const bal_spill *self)
 
 bool bal_spill_write(bal_spill *self, size_t slot, const void *data, size_t len)
 {
-    off_t at = (off_t)(slot * self->slot);
-    ssize_t put = 0;
-
-    for (size_t done = 0; done < len; done += (size_t)put) {
-        do
-            put = pwrite(self->fd, (const char *)data + done, len - done,
-                         at + (off_t)done);
-        while (put < 0 && errno == EINTR);
-        if (put <= 0)
-            return false;
-    }
-    return true;
+    return !bal_write_at(self->fd, (uint64_t)slot * self->slot, data, len,
+                         "decoded blocks", NULL);
 }
 
 bool bal_spill_read(const bal_spill *self, size_t slot, void *to, size_t len)

@@ -15,7 +15,7 @@
 #include "core/error.h"
 #include "core/str.h"
 
-enum { CHUNK = 65536 };
+enum { CHUNK = 65536, PIECE = 256 * 1024 };
 
 static uint64_t stamp_of(const struct stat *info)
 {
@@ -150,7 +150,23 @@ int bal_write_all(int fd, const void *data, size_t len, const char *path,
                   bal_error *err)
 {
     for (size_t done = 0; done < len;) {
-        ssize_t put = write(fd, (const char *)data + done, len - done);
+        ssize_t put =
+            write(fd, (const char *)data + done, bal_min(len - done, PIECE));
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return bal_fail_errno(err, "writing '%s'", path);
+        done += (size_t)put;
+    }
+    return 0;
+}
+
+int bal_write_at(int fd, uint64_t at, const void *data, size_t len,
+                 const char *path, bal_error *err)
+{
+    for (size_t done = 0; done < len;) {
+        ssize_t put = pwrite(fd, (const char *)data + done,
+                             bal_min(len - done, PIECE), (off_t)(at + done));
         if (put < 0 && errno == EINTR)
             continue;
         if (put < 0)

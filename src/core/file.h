@@ -26,9 +26,13 @@ BAL_OWNABLE(bal_file)
 BAL_CHECK int bal_file_slurp(bal_buf *out, const char *path, size_t ceiling,
                              bal_error *err);
 
-/* write(2) until all is written. */
+/* write(2) until all is written; the same at a place in the file. In pieces of
+ * 256 KiB: for larger ones the kernel takes pages of megabytes, which a virtual
+ * machine has to be given anew by its host. */
 BAL_CHECK int bal_write_all(int fd, const void *data, size_t len,
                             const char *path, bal_error *err);
+BAL_CHECK int bal_write_at(int fd, uint64_t at, const void *data, size_t len,
+                           const char *path, bal_error *err);
 /* fsync of an open file, of a directory by path, of the one that holds path. */
 BAL_CHECK int bal_sync_fd(int fd, const char *path, bal_error *err);
 BAL_CHECK int bal_sync_dir(const char *path, bal_error *err);

@@ -5,7 +5,6 @@
  * piece. */
 #include "model/put.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,21 +134,6 @@ static int by_turn(const void *a, const void *b)
 
 /* ---- writing ------------------------------------------------------------ */
 
-static int write_at(int fd, uint64_t at, const void *data, size_t len,
-                    const char *name, bal_error *err)
-{
-    for (size_t done = 0; done < len;) {
-        ssize_t put = pwrite(fd, (const char *)data + done, len - done,
-                             (off_t)(at + done));
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put < 0)
-            return bal_fail_errno(err, "writing '%s'", name);
-        done += (size_t)put;
-    }
-    return 0;
-}
-
 static int put_piece(size_t i, void *ctx, bal_error *err)
 {
     group *self = ctx;
@@ -174,8 +158,8 @@ static int put_piece(size_t i, void *ctx, bal_error *err)
         done += len;
     }
     if (!rc)
-        rc =
-            write_at(self->fd[one->file], one->at, data, done, file->path, err);
+        rc = bal_write_at(self->fd[one->file], one->at, data, done, file->path,
+                          err);
     if (rc)
         return rc;
     /* Otherwise the disk idles until the fsync at the end. */
@@ -245,8 +229,9 @@ static int open_file(group *self, size_t i, bal_error *err)
     if (ftruncate(self->fd[i], (off_t)size))
         return bal_fail_errno(err, "making '%s' of its size", file->path);
     for (size_t k = 0; k < 2 && !rc; k++)
-        rc = write_at(self->fd[i], k ? file->head[0].len : 0,
-                      file->head[k].data, file->head[k].len, file->path, err);
+        rc = bal_write_at(self->fd[i], k ? file->head[0].len : 0,
+                          file->head[k].data, file->head[k].len, file->path,
+                          err);
     return rc;
 }
 

@@ -1,13 +1,12 @@
 /* One tile of a tensor: read, encoded, written where it goes. Everything that
  * a tile writes lies at a place known beforehand, so tiles are written in any
  * order; only half bytes between two tiles wait until all are there. */
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/arith.h"
 #include "core/error.h"
+#include "core/file.h"
 #include "core/pool.h"
 #include "kernel/kernels.h"
 #include "wdelta/plan.h"
@@ -170,16 +169,7 @@ void bal_wd_tile_value(float *y, const bal_wd_tile *self,
 int bal_wd_pwrite(int fd, uint64_t at, const void *data, size_t len,
                   bal_error *err)
 {
-    for (size_t done = 0; done < len;) {
-        ssize_t put = pwrite(fd, (const char *)data + done, len - done,
-                             (off_t)(at + done));
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put < 0)
-            return bal_fail_errno(err, "writing a .wdelta file");
-        done += (size_t)put;
-    }
-    return 0;
+    return bal_write_at(fd, at, data, len, "a .wdelta file", err);
 }
 
 /* Where a tile writes to. */
