@@ -1,5 +1,6 @@
 /* Committing a model: blocks first, durably, then the rows that name them, then
  * the answer. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,15 +97,30 @@ static int publish(bal_commit **out, bal_tenant *tenant, bal_ingest *ingest,
     return bal_publish(out, tenant, &publication, draft, report, err);
 }
 
-/* Blocks that may be coded by others' distance are looked for where blocks are
- * coded at all. */
-static int find_anchor(bal_anchor *out, bal_tenant *tenant, bal_model *model,
-                       const bal_draft *draft, bal_error *err)
-{
-    bal_id head;
-    bal_anchor_wish wish = { draft->anchor, draft->parent };
+/* What blocks are coded by, looked for by the first who needs it. */
+typedef struct seeking {
+    bal_tenant *tenant;
+    bal_model *model;
+    const bal_draft *draft;
+    pthread_mutex_t lock; /* guards what follows */
+    bool sought;
+    bal_anchor anchor;
+} seeking;
 
+static void seeking_done(seeking *self)
+{
+    bal_anchor_done(&self->anchor);
+    pthread_mutex_destroy(&self->lock);
+}
+
+/* Only where blocks are coded at all. */
+static int seek(seeking *self, bal_error *err)
+{
+    bal_tenant *tenant = self->tenant;
+    const bal_draft *draft = self->draft;
     const char *anchoring = tenant->store->settings[BAL_SETTING_ANCHORING];
+    bal_anchor_wish wish = { draft->anchor, draft->parent };
+    bal_id head;
 
     if (tenant->store->effort == BAL_EFFORT_NONE || !anchoring ||
         strcmp(anchoring, "on") != 0)
@@ -112,7 +128,21 @@ static int find_anchor(bal_anchor *out, bal_tenant *tenant, bal_model *model,
     if (!wish.parent && tenant->number &&
         !bal_resolve(&head, tenant, draft->ref ? draft->ref : "main", NULL))
         wish.parent = &head;
-    return bal_anchor_find(out, tenant, model, &wish, err);
+    return bal_anchor_find(&self->anchor, tenant, self->model, &wish, err);
+}
+
+static int find_anchor(void *ctx, const bal_anchor **out, bal_error *err)
+{
+    seeking *self = ctx;
+    int rc = 0;
+
+    pthread_mutex_lock(&self->lock);
+    if (!self->sought)
+        rc = seek(self, err);
+    self->sought = !rc;
+    pthread_mutex_unlock(&self->lock);
+    *out = &self->anchor;
+    return rc;
 }
 
 int bal_commit_model(bal_commit **out, bal_tenant *tenant, bal_model *model,
@@ -135,14 +165,14 @@ int bal_commit_model(bal_commit **out, bal_tenant *tenant, bal_model *model,
     if (rc)
         return rc;
     BAL_LOCAL(bal_ingest) ingest = { 0 };
-    BAL_LOCAL(bal_anchor) anchor = { 0 };
-    rc = find_anchor(&anchor, tenant, model, draft, err);
-    if (!rc)
-        rc = bal_ingest_model(&ingest, tenant, model,
-                              &(bal_ingest_how){ .anchor = &anchor }, err);
+    BAL_LOCAL(seeking)
+    sought = { tenant, model, draft, PTHREAD_MUTEX_INITIALIZER };
+    rc = bal_ingest_model(
+        &ingest, tenant, model,
+        &(bal_ingest_how){ .anchor = find_anchor, .ctx = &sought }, err);
     if (rc)
         return rc;
-    report->anchor = anchor.commit;
+    report->anchor = sought.anchor.commit;
     count(report, &ingest, model);
     return publish(out, tenant, &ingest, draft, report, err);
 }

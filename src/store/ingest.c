@@ -85,19 +85,19 @@ static int look_up(const put_job *self, put_slot *slot, bool *there, bool *lost,
 static int kind_of(bal_block_kind *kind, bal_buf *spans, const put_job *self,
                    const bal_pack_block *block, bal_error *err)
 {
-    bool found = true;
+    const bal_ingest_how *how = self->how;
+    const bal_anchor *anchor = NULL;
+    int rc = how->anchor ? how->anchor(how->ctx, &anchor, err) : 0;
+    bool found = anchor && anchor->there;
 
     *kind = (bal_block_kind){ .width = block->width };
-    for (size_t r = 0; r < block->count; r++) {
+    for (size_t r = 0; r < block->count && !rc; r++) {
         const bal_run *run = &self->pack->runs[block->first + r];
         const bal_tensor *entry = bal_model_at(self->model, run->entry);
         bal_block_kind its = bal_anchor_kind(entry);
         const bal_anchor_run at = { entry, run->offset, run->len };
-        int rc = found ? bal_anchor_spans(&found, spans, &its,
-                                          self->how->anchor, &at, err)
-                       : 0;
-        if (rc)
-            return rc;
+        if (found)
+            rc = bal_anchor_spans(&found, spans, &its, anchor, &at, err);
         if (!r)
             *kind = its;
         bool same = its.kind == kind->kind &&
@@ -109,8 +109,8 @@ static int kind_of(bal_block_kind *kind, bal_buf *spans, const put_job *self,
     }
     kind->width = block->width;
     kind->difference = found && kind->difference;
-    if (!found)
-        return 0;
+    if (rc || !found)
+        return rc;
     kind->base = (const bal_block_span *)(const void *)spans->data;
     kind->base_count = spans->len / sizeof(bal_block_span);
     return 0;

@@ -21,7 +21,11 @@ typedef struct bal_ingest {
 
 /* How it is stored. */
 typedef struct bal_ingest_how {
-    const bal_anchor *anchor; /* by its distance from this, if that is there */
+    /* By its distance from this, if that is there; asked for by the threads
+     * that have a new block, and not at all where nothing is new. NULL: by
+     * none. */
+    int (*anchor)(void *ctx, const bal_anchor **out, bal_error *err);
+    void *ctx;
     /* Ids of blocks that are left as they are; all others are put, though they
      * may be there. NULL: what is there is left. */
     const bal_map *kept;

@@ -114,13 +114,22 @@ static int settle(pass *self, bal_ingest *ingest, bal_error *err)
     return rc ? rc : end(self, &intent, ingest, err);
 }
 
+static int give_anchor(void *ctx, const bal_anchor **out, bal_error *err)
+{
+    (void)err;
+    *out = ctx;
+    return 0;
+}
+
 static int recompress_leaf(pass *self, bal_bytes text, bal_error *err)
 {
     BAL_OWN(bal_model) model = NULL;
     BAL_LOCAL(bal_anchor) anchor = { 0 };
     BAL_LOCAL(bal_ingest) ingest = { 0 };
     BAL_LOCAL(bal_leaf) leaf = { 0 };
-    bal_ingest_how how = { .anchor = &anchor, .kept = &self->done };
+    bal_ingest_how how = { .anchor = give_anchor,
+                           .ctx = &anchor,
+                           .kept = &self->done };
     int rc = bal_leaf_read(&leaf, text, err);
     if (!rc)
         rc = bal_leaf_model(&model, self->tenant, text, "a commit", err);
