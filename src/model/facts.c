@@ -15,6 +15,8 @@ enum { CONFIG_MAX = 64 << 20, REVISION_LEN = 40 };
 static const char *const adapter_marks[] = {
     "lora_A",
     "lora_B",
+    ".lora_a",
+    ".lora_b",
     "lora_down",
     "lora_up",
     "lora_embedding_",

@@ -239,6 +239,39 @@ static int pick_all(bal_pick *self, const bal_listing *list,
 
 /* ---- which -------------------------------------------------------------- */
 
+/* A folder below that holds an adapter; NULL: there is none. PEFT saves those
+ * that are not called "default" in folders of their names. */
+static const char *nested(const bal_listing *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        char *dir = bal_path_join(list->dir, list->names[i]);
+        char *path = dir ? bal_path_join(dir, adapter_config) : NULL;
+        bool found = path && bal_path_type_of(path) == BAL_PATH_FILE;
+
+        bal_str_free(path);
+        bal_str_free(dir);
+        if (found)
+            return list->names[i];
+    }
+    return NULL;
+}
+
+static int nothing(const bal_listing *list, bal_error *err)
+{
+    bool config = bal_listing_has(list, adapter_config);
+    const char *below = config ? NULL : nested(list);
+    int rc = config ? bal_fail(err, BAL_ENOTFOUND,
+                               "no .safetensors files under '%s': %s is there, "
+                               "%s is not",
+                               list->dir, adapter_config, adapter_weights)
+                    : bal_fail(err, BAL_ENOTFOUND,
+                               "no .safetensors files under '%s'", list->dir);
+
+    return below ? bal_hint(err, rc, "there is an adapter in '%.200s/%.40s'",
+                            list->dir, below)
+                 : rc;
+}
+
 static int none(const bal_listing *list, bal_error *err)
 {
     size_t kinds = sizeof(foreign) / sizeof(foreign[0]);
@@ -256,8 +289,22 @@ static int none(const bal_listing *list, bal_error *err)
                         "convert it: load it with transformers or peft and "
                         "call save_pretrained(…)");
     }
-    return bal_fail(err, BAL_ENOTFOUND, "no .safetensors files under '%s'",
-                    list->dir);
+    return nothing(list, err);
+}
+
+/* PEFT neither writes adapters in shards nor reads them. */
+static int check_shards(const bal_pick *self, const bal_listing *list,
+                        bal_error *err)
+{
+    for (size_t i = 0; i < self->count; i++) {
+        if (bal_listing_has(list, adapter_config) &&
+            bal_glob("adapter_model-*", self->files[i]))
+            return bal_fail(err, BAL_EUNSUPPORTED,
+                            "'%s': the adapter is in shards ('%.60s'), which "
+                            "no loader of adapters reads",
+                            list->dir, self->files[i]);
+    }
+    return 0;
 }
 
 static int pick(bal_pick *self, const bal_listing *list, bal_error *err)
@@ -282,7 +329,7 @@ static int pick(bal_pick *self, const bal_listing *list, bal_error *err)
         rc = pick_all(self, list, "", err);
     if (!rc && !self->count)
         rc = none(list, err);
-    return rc;
+    return rc ? rc : check_shards(self, list, err);
 }
 
 int bal_pick_weights(bal_pick *out, const bal_listing *list, bal_error *err)
