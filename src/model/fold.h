@@ -1,20 +1,25 @@
-/* base + adapter as a model: W + s B A for each module that a plain LoRA
- * adapts, computed as it is read. Part of what bal_model_plus does. */
+/* base + adapter as a model: what an adapter makes of each weight, computed as
+ * it is read. Part of what bal_model_plus does; docs/lora.md has the formulas.
+ */
 #ifndef MODEL_FOLD_H
 #define MODEL_FOLD_H
 
 #include "model/model.h"
 
-/* An adapted weight is, element by element, W + s (sum over k of B[r,k] A[k,c])
- * with products and sums in double, k rising, and one rounding to W's dtype at
- * the end; NaN results are canonical. A whole tensor of the adapter
+/* An adapted weight is, element by element, what its kind's formula gives, with
+ * products and sums in double, k rising, and one rounding to W's dtype at the
+ * end; NaN results are canonical. A whole tensor of the adapter
  * (modules_to_save, a bias) replaces the base's of that name, rounded to the
- * base's dtype. All else is the base's own, bytes and files.
+ * base's dtype; rows of tokens replace rows. Where the base's head is its
+ * embedding and the adapter changes one of them, the head becomes a tensor of
+ * its own and config.json says so; where it has more rows, that too. All else
+ * is the base's own, bytes and files.
  *
- * Keeps references on both. ECORRUPT names a module that the base lacks or that
- * does not fit it; EUNSUPPORTED what is more than plain LoRA on linear modules
- * (bal_loras_read has the list), weights that are stored transposed (Conv1D),
- * that are not floats, and tied embeddings that would have to come apart. */
+ * Keeps references on both. Reads the adapter through once, and with DoRA the
+ * weights that it adapts. ECORRUPT names a module that the base lacks or that
+ * does not fit it, and numbers that are none; EUNSUPPORTED what cannot be had
+ * from the tensors alone (bal_adapter_read has the list), weights that are not
+ * of floats, and what could be meant in two ways. */
 BAL_CHECK int bal_fold_open(bal_model **out, bal_model *base,
                             bal_model *adapter, bal_work *work, bal_error *err);
 

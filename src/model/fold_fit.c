@@ -10,7 +10,9 @@
 enum { CONFIG_MAX = 16 << 20 };
 
 /* Model classes of transformers whose attention and MLP weights are Conv1D:
- * stored [in, out]. Shapes cannot tell it where a weight is square. */
+ * stored [in, out]. Shapes cannot tell it where a weight is square, and the
+ * adapter's fan_in_fan_out is not to be believed: PEFT rewrites that one flag
+ * to suit the last module that it visited. */
 static const char *const conv1d_types[] = {
     "gpt2", "openai-gpt", "imagegpt", "decision_transformer", "clvp",
 };
@@ -23,16 +25,38 @@ static const char *const conv1d_names[] = {
     "q_attn",
 };
 
+/* Model classes that multiply by a stack of experts as it lies, [in, out]. */
+static const char *const turned_stacks[] = {
+    "gpt_oss",
+    "llama4",
+    "llama4_text",
+};
+
+/* What the part of a model without its head is called. */
+static const char *const bodies[] = { "model.", "transformer." };
+
 /* Names under which models keep the embedding and the head that may be one. */
-static const char *const tied_names[] = {
+static const char *const vocabulary_names[] = {
     "embed_tokens", "lm_head",         "wte",    "embed_in",
     "embed_out",    "word_embeddings", "output", "tok_embeddings",
 };
 
-static const char *const head_tensors[] = {
-    "lm_head.weight",
-    "embed_out.weight",
-    "output.weight",
+/* Which head is which embedding where both are one. */
+static const struct {
+    const char *embedding, *head;
+} ties[] = {
+    { "model.embed_tokens.weight", "lm_head.weight" },
+    { "embed_tokens.weight", "lm_head.weight" },
+    { "model.language_model.embed_tokens.weight", "lm_head.weight" },
+    { "language_model.model.embed_tokens.weight",
+      "language_model.lm_head.weight" },
+    { "model.decoder.embed_tokens.weight", "lm_head.weight" },
+    { "transformer.wte.weight", "lm_head.weight" },
+    { "wte.weight", "lm_head.weight" },
+    { "transformer.word_embeddings.weight", "lm_head.weight" },
+    { "word_embeddings.weight", "lm_head.weight" },
+    { "gpt_neox.embed_in.weight", "embed_out.weight" },
+    { "model.tok_embeddings.weight", "output.weight" },
 };
 
 static bool listed(const char *text, const char *const *names, size_t count)
@@ -50,6 +74,8 @@ static const char *last_of(const char *module)
 
     return dot ? dot + 1 : module;
 }
+
+/* ---- the model's config ------------------------------------------------- */
 
 static int read_config(json_t **out, bal_model *base, bal_error *err)
 {
@@ -82,8 +108,8 @@ static const json_t *config_get(const json_t *config, const char *key)
 
 static bool has_head(const bal_model *base)
 {
-    for (size_t i = 0; i < sizeof(head_tensors) / sizeof(*head_tensors); i++) {
-        if (bal_model_find(base, BAL_PART_TENSOR, head_tensors[i]) != BAL_NONE)
+    for (size_t i = 0; i < sizeof(ties) / sizeof(*ties); i++) {
+        if (bal_model_find(base, BAL_PART_TENSOR, ties[i].head) != BAL_NONE)
             return true;
     }
     return false;
@@ -98,28 +124,17 @@ static bool may_be_tied(const bal_fit *self)
     return says ? json_is_true(says) : !has_head(self->base);
 }
 
-static bool may_be_transposed(const bal_fit *self)
-{
-    const char *type =
-        json_string_value(json_object_get(self->config, "model_type"));
-
-    return !type || listed(type, conv1d_types,
-                           sizeof(conv1d_types) / sizeof(*conv1d_types));
-}
-
-int bal_fit_open(bal_fit *out, bal_model *base, const json_t *adapter_config,
-                 bal_error *err)
+int bal_fit_open(bal_fit *out, bal_model *base, bal_error *err)
 {
     *out = (bal_fit){ .base = base };
-    if (!bal_peft_off(json_object_get(adapter_config, "fan_in_fan_out")))
-        return bal_fail(err, BAL_EUNSUPPORTED,
-                        "%s: 'fan_in_fan_out' is not folded yet",
-                        BAL_PEFT_CONFIG);
     int rc = read_config(&out->config, base, err);
     if (rc)
         return rc;
+    out->type = json_string_value(json_object_get(out->config, "model_type"));
     out->tied = may_be_tied(out);
-    out->transposed = may_be_transposed(out);
+    out->transposed =
+        !out->type || listed(out->type, conv1d_types,
+                             sizeof(conv1d_types) / sizeof(*conv1d_types));
     return 0;
 }
 
@@ -129,21 +144,28 @@ void bal_fit_done(bal_fit *self)
     *self = (bal_fit){ 0 };
 }
 
-static int check_tied(const bal_fit *self, const char *module,
-                      const char *tensor, bal_error *err)
-{
-    bool named = listed(last_of(module), tied_names,
-                        sizeof(tied_names) / sizeof(*tied_names));
+/* ---- tensors ------------------------------------------------------------ */
 
-    if (!self->tied || !named)
-        return 0;
-    return bal_fail(err, BAL_EUNSUPPORTED,
-                    "tensor '%s' may be both the embedding and the head of "
-                    "this base: the adapter changes one of them",
-                    tensor);
+int bal_fit_find(const bal_fit *self, size_t *entry, const char *module,
+                 const char *tail, bal_error *err)
+{
+    BAL_LOCAL(bal_buf) name = { 0 };
+    int rc = bal_buf_format(&name, err, "%s%s", module, tail);
+    if (rc)
+        return rc;
+
+    const char *text = bal_buf_string(&name);
+    *entry = bal_model_find(self->base, BAL_PART_TENSOR, text);
+    for (size_t i = 0;
+         *entry == BAL_NONE && i < sizeof(bodies) / sizeof(*bodies); i++) {
+        size_t len = strlen(bodies[i]);
+        if (!strncmp(text, bodies[i], len))
+            *entry = bal_model_find(self->base, BAL_PART_TENSOR, text + len);
+    }
+    return 0;
 }
 
-static int check_base(const bal_tensor *tensor, bal_error *err)
+int bal_fit_floats(const bal_tensor *tensor, bal_error *err)
 {
     if (tensor->form != BAL_FORM_WHOLE)
         return bal_fail(err, BAL_EINVAL,
@@ -155,102 +177,107 @@ static int check_base(const bal_tensor *tensor, bal_error *err)
     return 0;
 }
 
-/* [in, out] as Conv1D has it; a square one is told by name and class. */
-static int check_conv1d(const bal_fit *self, const bal_lora *lora,
-                        const bal_tensor *tensor, bal_error *err)
+int bal_fit_weight(const bal_fit *self, size_t *entry, const char *module,
+                   bal_error *err)
 {
-    bool turned = tensor->shape[0] == lora->in && tensor->shape[1] == lora->out;
-    bool named = listed(last_of(lora->module), conv1d_names,
-                        sizeof(conv1d_names) / sizeof(*conv1d_names));
-
-    if (!turned || (lora->in == lora->out && !(named && self->transposed)))
-        return 0;
-    return bal_fail(err, BAL_EUNSUPPORTED,
-                    "tensor '%s' is stored transposed (Conv1D), which is not "
-                    "folded yet",
-                    tensor->name);
+    int rc = bal_fit_find(self, entry, module, ".weight", err);
+    if (rc)
+        return rc;
+    if (*entry == BAL_NONE)
+        return bal_fail(err, BAL_ECORRUPT,
+                        "module '%s' of the adapter is not in the base",
+                        module);
+    return bal_fit_floats(bal_model_at(self->base, *entry), err);
 }
 
-static int check_shape(const bal_lora *lora, const bal_tensor *tensor,
-                       bal_error *err)
+static int misfit(const bal_adapted *row, const bal_tensor *tensor,
+                  bal_error *err)
 {
     if (tensor->rank != 2)
         return bal_fail(err, BAL_ECORRUPT,
                         "module '%s' of the adapter is linear, the base's has "
                         "%u dimensions",
-                        lora->module, tensor->rank);
-    if (tensor->shape[0] == lora->out && tensor->shape[1] == lora->in)
-        return 0;
+                        row->module, tensor->rank);
     return bal_fail(err, BAL_ECORRUPT,
                     "module '%s' of the adapter is %llu x %llu, the base's is "
                     "%llu x %llu",
-                    lora->module, (unsigned long long)lora->out,
-                    (unsigned long long)lora->in,
+                    row->module, (unsigned long long)row->out,
+                    (unsigned long long)row->in,
                     (unsigned long long)tensor->shape[0],
                     (unsigned long long)tensor->shape[1]);
 }
 
-int bal_fit_lora(const bal_fit *self, const bal_lora *lora, size_t *entry,
-                 bal_error *err)
+/* IA3 has numbers for one dimension alone, 1 for the other. */
+static bool fits(const bal_adapted *row, uint64_t out, uint64_t in)
 {
-    BAL_LOCAL(bal_buf) name = { 0 };
-    int rc = bal_buf_format(&name, err, "%s.weight", lora->module);
-    if (rc)
-        return rc;
-    rc = check_tied(self, lora->module, bal_buf_string(&name), err);
-    if (rc)
-        return rc;
+    bool any = row->family == BAL_FAMILY_IA3;
 
-    size_t i =
-        bal_model_find(self->base, BAL_PART_TENSOR, bal_buf_string(&name));
-    if (i == BAL_NONE)
-        return bal_fail(err, BAL_ECORRUPT,
-                        "module '%s' of the adapter is not in the base",
-                        lora->module);
-    const bal_tensor *tensor = bal_model_at(self->base, i);
-    rc = check_base(tensor, err);
-    if (rc)
-        return rc;
-    if (tensor->rank == 2) {
-        rc = check_conv1d(self, lora, tensor, err);
-        if (rc)
-            return rc;
-    }
-    *entry = i;
-    return check_shape(lora, tensor, err);
+    return (row->out == out || (any && row->out == 1)) &&
+           (row->in == in || (any && row->in == 1));
 }
 
-int bal_fit_whole(const bal_fit *self, const bal_lora_whole *whole,
-                  const bal_tensor *tensor, size_t *entry, bal_error *err)
+int bal_fit_turned(const bal_fit *self, const bal_adapted *row,
+                   const bal_tensor *tensor, bool *turned, bal_error *err)
 {
-    size_t i = bal_model_find(self->base, BAL_PART_TENSOR, whole->name);
-    BAL_LOCAL(bal_buf) module = { 0 };
-    const char *dot = strrchr(whole->name, '.');
-    size_t len = dot ? (size_t)(dot - whole->name) : strlen(whole->name);
+    if (tensor->rank != 2)
+        return misfit(row, tensor, err);
+    bool straight = fits(row, tensor->shape[0], tensor->shape[1]);
+    bool around = fits(row, tensor->shape[1], tensor->shape[0]);
+    bool embedding = row->family == BAL_FAMILY_EMBEDDING;
+    bool named = listed(last_of(row->module), conv1d_names,
+                        sizeof(conv1d_names) / sizeof(*conv1d_names));
 
-    int rc = bal_buf_append(&module, whole->name, len, err);
-    if (rc)
-        return rc;
-    rc = check_tied(self, bal_buf_string(&module), whole->name, err);
-    if (rc)
-        return rc;
-    if (i == BAL_NONE)
-        return bal_fail(err, BAL_EUNSUPPORTED,
-                        "tensor '%s' of the adapter is not in the base",
-                        tensor->name);
-    const bal_tensor *old = bal_model_at(self->base, i);
-    rc = check_base(old, err);
-    if (rc)
-        return rc;
-    if (tensor->form != BAL_FORM_WHOLE || !bal_tensor_float(tensor))
-        return bal_fail(err, BAL_EUNSUPPORTED,
-                        "tensor '%s' of the adapter is not of floats",
-                        tensor->name);
-    if (!bal_tensor_same_shape(old, tensor))
-        return bal_fail(err, BAL_EUNSUPPORTED,
-                        "tensor '%s' of the adapter has another shape than the "
-                        "base's",
-                        tensor->name);
-    *entry = i;
-    return 0;
+    *turned = embedding || (self->transposed && around && (named || !straight));
+    if (!(*turned ? around : straight))
+        return misfit(row, tensor, err);
+    if (embedding || self->type || !named || !straight)
+        return 0;
+    return bal_fail(err, BAL_EUNSUPPORTED,
+                    "tensor '%s' is square, and without a config.json it "
+                    "cannot be told whether it is stored transposed (Conv1D)",
+                    tensor->name);
+}
+
+bool bal_fit_stack_turned(const bal_fit *self)
+{
+    return self->type && listed(self->type, turned_stacks,
+                                sizeof(turned_stacks) / sizeof(*turned_stacks));
+}
+
+/* ---- vocabularies ------------------------------------------------------- */
+
+bool bal_fit_vocabulary(const char *tensor)
+{
+    for (size_t i = 0; i < sizeof(vocabulary_names) / sizeof(*vocabulary_names);
+         i++) {
+        const char *at = strstr(tensor, vocabulary_names[i]);
+        size_t len = strlen(vocabulary_names[i]);
+
+        if (at && (at == tensor || at[-1] == '.') &&
+            !strcmp(at + len, ".weight"))
+            return true;
+    }
+    return false;
+}
+
+size_t bal_fit_embedding(const bal_fit *self, const char *head)
+{
+    size_t entry = BAL_NONE;
+
+    for (size_t i = 0; i < sizeof(ties) / sizeof(*ties) && entry == BAL_NONE;
+         i++) {
+        if (!strcmp(head, ties[i].head))
+            entry =
+                bal_model_find(self->base, BAL_PART_TENSOR, ties[i].embedding);
+    }
+    return entry;
+}
+
+const char *bal_fit_head(const char *embedding)
+{
+    for (size_t i = 0; i < sizeof(ties) / sizeof(*ties); i++) {
+        if (!strcmp(embedding, ties[i].embedding))
+            return ties[i].head;
+    }
+    return NULL;
 }

@@ -14,19 +14,74 @@
 
 enum { CONFIG_MAX = 16 << 20, RULES_MAX = 65536 };
 
-/* Off in plain LoRA: absent, null, false or empty. */
-static const char *const more_than_lora[] = {
-    "use_dora",
-    "lora_bias",
-    "target_parameters",
-    "trainable_token_indices",
-    "layer_replication",
-    "alora_invocation_tokens",
-    "arrow_config",
-    "kasa_config",
-    "use_bdlora",
-    "use_qalora",
-    "ensure_weight_tying",
+typedef struct reason {
+    const char *name, *why;
+} reason;
+
+/* Keys that change what A and B mean, so that W + s B A would be a wrong model
+ * that loads. Off: absent, null, false or empty. */
+static const reason keys[] = {
+    { "layer_replication", "it is for a model of other layers than the base" },
+    { "alora_invocation_tokens",
+      "it acts after those tokens only, which no weight can" },
+    { "arrow_config", "a router chooses among adapters, which no weight can" },
+    { "kasa_config", "it goes onto a base whose weights were cut first" },
+    { "use_bdlora", "one factor of each pair is stored as diagonal blocks" },
+    { "use_qalora", "it goes onto a quantised base" },
+};
+
+/* What adapters are folded. */
+static const char *const types[] = {
+    "LORA", "ADALORA", "LOHA", "LOKR", "IA3",
+};
+
+static const char no_weight[] = "it changes no weight of the base";
+static const char router[] = "a router chooses among several at run time";
+static const char no_formula[] = "ballast has no formula for it yet";
+
+/* And what are not, but come back as they were. */
+static const reason other_types[] = {
+    { "VERA", "its projections are shared, and need not be in the file" },
+    { "PVERA", no_formula },
+    { "OFT", no_formula },
+    { "BOFT", no_formula },
+    { "HRA", no_formula },
+    { "ROAD", no_formula },
+    { "MISS", no_formula },
+    { "BONE", no_formula },
+    { "FOURIERFT", no_formula },
+    { "WAVEFT", no_formula },
+    { "VBLORA", no_formula },
+    { "RANDLORA", no_formula },
+    { "UNILORA", no_formula },
+    { "TINYLORA", no_formula },
+    { "HIRA", no_formula },
+    { "DELORA", no_formula },
+    { "DEFT", no_formula },
+    { "GLORA", no_formula },
+    { "GRALORA", no_formula },
+    { "C3A", no_formula },
+    { "PSOFT", no_formula },
+    { "PEANUT", no_formula },
+    { "FROD", no_formula },
+    { "OSF", no_formula },
+    { "SHIRA", no_formula },
+    { "SUPERTUNING", no_formula },
+    { "LN_TUNING", no_formula },
+    { "TRAINABLE_TOKENS", no_formula },
+    { "BEFT", no_formula },
+    { "ADAMSS", no_formula },
+    { "LILY", router },
+    { "POLY", router },
+    { "XLORA", router },
+    { "SHADOW", "it is a small model beside the base" },
+    { "ADAPTION_PROMPT", no_weight },
+    { "PROMPT_TUNING", no_weight },
+    { "P_TUNING", no_weight },
+    { "PREFIX_TUNING", no_weight },
+    { "CPT", no_weight },
+    { "CARTRIDGE", no_weight },
+    { "MULTITASK_PROMPT_TUNING", no_weight },
 };
 
 /* Ways to start A and B that leave the base's weight as it was. Others (pissa,
@@ -43,14 +98,8 @@ struct bal_peft_rule {
     const char *key;
     double value;
     bal_pattern *pattern;
+    bool used;
 };
-
-bool bal_peft_off(const json_t *value)
-{
-    return !value || json_is_null(value) || json_is_false(value) ||
-           (json_is_array(value) && !json_array_size(value)) ||
-           (json_is_object(value) && !json_object_size(value));
-}
 
 static int check_start(const json_t *config, bal_error *err)
 {
@@ -71,6 +120,33 @@ static int check_start(const json_t *config, bal_error *err)
         "save the adapter with path_initial_model_for_weight_conversion");
 }
 
+/* NULL: not there. */
+static const reason *reason_for(const char *type)
+{
+    for (size_t i = 0; i < sizeof(other_types) / sizeof(*other_types); i++) {
+        if (!strcmp(type, other_types[i].name))
+            return &other_types[i];
+    }
+    return NULL;
+}
+
+static int check_type(const char *type, bal_error *err)
+{
+    const reason *other = reason_for(type);
+
+    for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
+        if (!strcmp(type, types[i]))
+            return 0;
+    }
+    if (other)
+        return bal_fail(err, BAL_EUNSUPPORTED,
+                        "%s: an adapter of peft_type '%s' cannot be folded: %s",
+                        BAL_PEFT_CONFIG, type, other->why);
+    return bal_fail(err, BAL_EUNSUPPORTED,
+                    "%s: peft_type '%.64s' is not a type that is known",
+                    BAL_PEFT_CONFIG, type);
+}
+
 static int check_config(const json_t *config, bal_error *err)
 {
     if (!json_is_object(config))
@@ -78,19 +154,41 @@ static int check_config(const json_t *config, bal_error *err)
                         BAL_PEFT_CONFIG);
     const char *type = json_string_value(json_object_get(config, "peft_type"));
     if (!type)
-        return bal_fail(err, BAL_ECORRUPT, "%s has no peft_type",
+        return bal_fail(err, BAL_ECORRUPT, "%s: peft_type is no text",
                         BAL_PEFT_CONFIG);
-    if (strcmp(type, "LORA"))
-        return bal_fail(err, BAL_EUNSUPPORTED, "%s: peft_type '%s' is not LORA",
-                        BAL_PEFT_CONFIG, type);
-    for (size_t i = 0; i < sizeof(more_than_lora) / sizeof(*more_than_lora);
-         i++) {
-        if (!bal_peft_off(json_object_get(config, more_than_lora[i])))
-            return bal_fail(err, BAL_EUNSUPPORTED,
-                            "%s: '%s' is more than plain LoRA", BAL_PEFT_CONFIG,
-                            more_than_lora[i]);
+    int rc = check_type(type, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+        if (!bal_peft_off(json_object_get(config, keys[i].name)))
+            return bal_fail(err, BAL_EUNSUPPORTED, "%s: '%s' is set: %s",
+                            BAL_PEFT_CONFIG, keys[i].name, keys[i].why);
     }
     return check_start(config, err);
+}
+
+/* Names that other programs give to factors. */
+static const reason dialects[] = {
+    { ".lora_down.", "kohya's (sd-scripts)" },
+    { ".lora.down.", "diffusers'" },
+    { ".lora_a", "MLX's" },
+};
+
+/* Not PEFT's, for want of a config or of what must be in it. */
+static int not_peft(const bal_model *adapter, const char *lacks, bal_error *err)
+{
+    for (size_t i = 0; i < bal_model_count(adapter); i++) {
+        const char *name = bal_model_at(adapter, i)->name;
+
+        for (size_t k = 0; k < sizeof(dialects) / sizeof(*dialects); k++) {
+            if (strstr(name, dialects[k].name))
+                return bal_fail(err, BAL_EUNSUPPORTED,
+                                "tensor '%s' has one of %s names: that dialect "
+                                "is not PEFT's, and not folded",
+                                name, dialects[k].why);
+        }
+    }
+    return bal_fail(err, BAL_ECORRUPT, "%s", lacks);
 }
 
 int bal_peft_config(json_t **out, bal_model *adapter, bal_error *err)
@@ -99,8 +197,7 @@ int bal_peft_config(json_t **out, bal_model *adapter, bal_error *err)
     BAL_LOCAL(bal_buf) text = { .ceiling = CONFIG_MAX };
 
     if (i == BAL_NONE)
-        return bal_fail(err, BAL_ECORRUPT, "an adapter without %s",
-                        BAL_PEFT_CONFIG);
+        return not_peft(adapter, "an adapter without " BAL_PEFT_CONFIG, err);
     uint64_t size = bal_model_at(adapter, i)->size;
     if (size > CONFIG_MAX)
         return bal_fail(err, BAL_ECORRUPT, "%s is longer than 16 MiB",
@@ -115,6 +212,8 @@ int bal_peft_config(json_t **out, bal_model *adapter, bal_error *err)
     rc = bal_json_parse(&config, text.data, size, BAL_PEFT_CONFIG, err);
     if (rc)
         return rc;
+    if (json_is_object(config) && !json_object_get(config, "peft_type"))
+        return not_peft(adapter, BAL_PEFT_CONFIG " has no peft_type", err);
     rc = check_config(config, err);
     if (rc)
         return rc;
@@ -191,6 +290,12 @@ static int number_of(double *out, const json_t *config, const char *key,
     return 0;
 }
 
+/* LyCORIS' kinds have a key of their own. */
+static const char *alpha_key(const json_t *config)
+{
+    return json_object_get(config, "alpha") ? "alpha" : "lora_alpha";
+}
+
 int bal_peft_scales_init(bal_peft_scales *self, const json_t *config,
                          bal_error *err)
 {
@@ -200,9 +305,12 @@ int bal_peft_scales_init(bal_peft_scales *self, const json_t *config,
     int rc = number_of(&self->rank.fallback, config, "r", err);
     if (rc)
         return rc;
-    rc = number_of(&self->alpha.fallback, config, "lora_alpha", err);
+    rc = number_of(&self->alpha.fallback, config, alpha_key(config), err);
     if (rc)
         return rc;
+    if (!(self->rank.fallback > 0))
+        return bal_fail(err, BAL_ECORRUPT, "%s: r is %g: it must be positive",
+                        BAL_PEFT_CONFIG, self->rank.fallback);
     rc = add_rules(&self->rank, config, err);
     if (rc)
         return rc;
@@ -225,19 +333,20 @@ void bal_peft_scales_done(bal_peft_scales *self)
 
 /* The first match wins. PEFT sorts both objects when it saves, so where two
  * keys match, what was trained may have been the other one. */
-static int value_for(double *out, const struct bal_peft_number *self,
+static int value_for(double *out, struct bal_peft_number *self,
                      const char *module, bal_error *err)
 {
     const struct bal_peft_rule *found = NULL;
 
     for (size_t i = 0; i < self->count; i++) {
-        const struct bal_peft_rule *rule = &self->rules[i];
+        struct bal_peft_rule *rule = &self->rules[i];
         bool yes;
         int rc = bal_pattern_match(rule->pattern, module, &yes, err);
         if (rc)
             return bal_within(err, rc, "%s: %s", BAL_PEFT_CONFIG, self->key);
         if (!yes)
             continue;
+        rule->used = true;
         if (found && found->value != rule->value)
             bal_warn("peft", "%s=ambiguous module=%s taken=%s passed=%s",
                      self->key, module, found->key, rule->key);
@@ -248,21 +357,41 @@ static int value_for(double *out, const struct bal_peft_number *self,
     return 0;
 }
 
-int bal_peft_scale(bal_lora *lora, const bal_peft_scales *self, bal_error *err)
+int bal_peft_scale(double *out, bal_peft_scales *self, const char *module,
+                   uint64_t rank, bal_error *err)
 {
-    double rank = 0;
+    double says = 0;
     double alpha = 0;
-    int rc = value_for(&rank, &self->rank, lora->module, err);
+    int rc = value_for(&says, &self->rank, module, err);
     if (rc)
         return rc;
-    rc = value_for(&alpha, &self->alpha, lora->module, err);
+    rc = value_for(&alpha, &self->alpha, module, err);
     if (rc)
         return rc;
 
-    if (rank != (double)lora->rank)
+    if (rank && says != (double)rank)
         return bal_fail(err, BAL_ECORRUPT,
-                        "module '%s' has rank %llu, %s says %g", lora->module,
-                        (unsigned long long)lora->rank, BAL_PEFT_CONFIG, rank);
-    lora->scale = alpha / (self->rslora ? sqrt(rank) : rank);
+                        "module '%s' has rank %llu, %s says %g", module,
+                        (unsigned long long)rank, BAL_PEFT_CONFIG, says);
+    if (!(says > 0))
+        return bal_fail(err, BAL_ECORRUPT,
+                        "%s: module '%s' is of rank %g: it must be positive",
+                        BAL_PEFT_CONFIG, module, says);
+    *out = alpha / (self->rslora ? sqrt(says) : says);
     return 0;
+}
+
+static void remark(const struct bal_peft_number *self)
+{
+    for (size_t i = 0; i < self->count; i++) {
+        if (!self->rules[i].used)
+            bal_warn("peft", "%s=unmatched key=%s why=\"no such module\"",
+                     self->key, self->rules[i].key);
+    }
+}
+
+void bal_peft_scales_remark(const bal_peft_scales *self)
+{
+    remark(&self->rank);
+    remark(&self->alpha);
 }

@@ -2,14 +2,16 @@
 #ifndef MODEL_PEFT_CONFIG_H
 #define MODEL_PEFT_CONFIG_H
 
-#include "model/peft.h"
+#include "model/adapter.h"
 
 /* The config of an adapter, parsed. ECORRUPT: none, or not JSON; EUNSUPPORTED
- * names a key that asks for more than plain LoRA. */
+ * names a type, or a key, that has no weights to be computed from its tensors
+ * alone. */
 BAL_CHECK int bal_peft_config(json_t **out, bal_model *adapter, bal_error *err);
 
-/* Rank and alpha by module: r and lora_alpha, but where a key of rank_pattern
- * or alpha_pattern matches; the first in the order of the file wins. */
+/* Rank and alpha by module: r and lora_alpha (alpha, for LoHa and LoKr), but
+ * where a key of rank_pattern or alpha_pattern matches; the first in the order
+ * of the file wins. */
 typedef struct bal_peft_scales {
     struct bal_peft_number {
         const char *key; /* of the config */
@@ -24,8 +26,11 @@ typedef struct bal_peft_scales {
 BAL_CHECK int bal_peft_scales_init(bal_peft_scales *self, const json_t *config,
                                    bal_error *err);
 void bal_peft_scales_done(bal_peft_scales *self);
-/* Sets lora->scale; ECORRUPT if lora->rank is not what the config says. */
-BAL_CHECK int bal_peft_scale(bal_lora *lora, const bal_peft_scales *self,
-                             bal_error *err);
+/* The scale of a module whose tensors have that rank, 0: they do not tell.
+ * ECORRUPT if it is not what the config says. */
+BAL_CHECK int bal_peft_scale(double *out, bal_peft_scales *self,
+                             const char *module, uint64_t rank, bal_error *err);
+/* Warn of patterns that fitted no module that was asked for. */
+void bal_peft_scales_remark(const bal_peft_scales *self);
 
 #endif

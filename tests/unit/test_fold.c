@@ -248,6 +248,7 @@ static void rows_wider_than_a_piece_come_out_right(void)
 }
 
 static const float some[4096] = { 1, 2, 3 };
+static const float zeros[256];
 static const uint16_t threes[2] = { 0x4040, 0x4040 };
 
 typedef struct fit_row {
@@ -278,20 +279,28 @@ static const fit_row fits[] = {
     { "fp8", NULL, "", "l.0.q", "l.0.q.weight", 16, 32, BAL_F8_E4M3,
       BAL_EUNSUPPORTED, "F8_E4M3" },
     { "conv1d", "{\"model_type\": \"gpt2\"}", "", "h.0.c_attn",
-      "h.0.c_attn.weight", 32, 16, BAL_F32, BAL_EUNSUPPORTED, "Conv1D" },
-    { "fan_in_fan_out", NULL, ", \"fan_in_fan_out\": true", "l.0.q",
-      "l.0.q.weight", 16, 32, BAL_F32, BAL_EUNSUPPORTED, "'fan_in_fan_out'" },
+      "h.0.c_attn.weight", 32, 16, BAL_F32, 0, NULL },
+    { "conv1d where there is none", "{\"model_type\": \"llama\"}", "", "l.0.q",
+      "l.0.q.weight", 32, 16, BAL_F32, BAL_ECORRUPT,
+      "is 16 x 32, the base's is 32 x 16" },
+    { "fan_in_fan_out is not believed", NULL, ", \"fan_in_fan_out\": true",
+      "l.0.q", "l.0.q.weight", 16, 32, BAL_F32, 0, NULL },
     { "a head of its own", "{\"tie_word_embeddings\": false}", "", "lm_head",
       "lm_head.weight", 16, 32, BAL_F32, 0, NULL },
     { "a tied head", "{\"tie_word_embeddings\": true}", "", "lm_head",
-      "lm_head.weight", 16, 32, BAL_F32, BAL_EUNSUPPORTED,
-      "tensor 'lm_head.weight' may be both" },
+      "model.embed_tokens.weight", 16, 32, BAL_F32, 0, NULL },
     { "a tied head of text and images",
       "{\"text_config\": {\"tie_word_embeddings\": true}}", "", "lm_head",
-      "lm_head.weight", 16, 32, BAL_F32, BAL_EUNSUPPORTED, "may be both" },
+      "model.embed_tokens.weight", 16, 32, BAL_F32, 0, NULL },
     { "an embedding without a head", NULL, "", "model.embed_tokens",
       "model.embed_tokens.weight", 16, 32, BAL_F32, BAL_EUNSUPPORTED,
-      "may be both" },
+      "which may be one tensor in this base: it has no config.json" },
+    { "an embedding whose head has no known name",
+      "{\"tie_word_embeddings\": true}", "", "odd.embed_tokens",
+      "odd.embed_tokens.weight", 16, 32, BAL_F32, BAL_EUNSUPPORTED,
+      "tensor 'odd.embed_tokens.weight' may be both" },
+    { "saved without its head", NULL, "", "transformer.h.0.q", "h.0.q.weight",
+      16, 32, BAL_F32, 0, NULL },
 };
 
 static bal_model *fit_adapter(const fit_row *row)
@@ -353,20 +362,23 @@ static void an_adapter_fits_its_base_or_is_refused(void)
 static void a_square_conv1d_is_told_by_its_class(void)
 {
     static const char *const types[] = { "{\"model_type\": \"gpt2\"}",
-                                         "{\"model_type\": \"gpt_bigcode\"}" };
+                                         "{\"model_type\": \"gpt_bigcode\"}",
+                                         "{}" };
+    static const float a[64] = { [0] = 1 };        /* A[0, 0] */
+    static const float b[64] = { [3 * 4] = 0.5F }; /* B[3, 0] */
 
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 3; i++) {
         made_row factors[] = {
             { .name = "h.0.c_proj.lora_A.weight",
               .dtype = BAL_F32,
               .rank = 2,
               .shape = { 4, 16 },
-              .bytes = some },
+              .bytes = a },
             { .name = "h.0.c_proj.lora_B.weight",
               .dtype = BAL_F32,
               .rank = 2,
               .shape = { 16, 4 },
-              .bytes = some },
+              .bytes = b },
             { .name = "adapter_config.json",
               .part = BAL_PART_FILE,
               .bytes = "{\"peft_type\": \"LORA\", \"r\": 4}" },
@@ -376,7 +388,7 @@ static void a_square_conv1d_is_told_by_its_class(void)
               .dtype = BAL_F32,
               .rank = 2,
               .shape = { 16, 16 },
-              .bytes = some },
+              .bytes = zeros },
             { .name = "config.json", .part = BAL_PART_FILE, .bytes = types[i] },
         };
         BAL_OWN(bal_model)
@@ -384,8 +396,14 @@ static void a_square_conv1d_is_told_by_its_class(void)
         BAL_OWN(bal_model) base = made_model(BAL_KIND_WEIGHTS, NULL, parts, 2);
         BAL_OWN(bal_model) folded = NULL;
 
-        CHECK_RC(i ? 0 : BAL_EUNSUPPORTED,
+        float got[256];
+        check_row(types[i]);
+        CHECK_RC(i < 2 ? 0 : BAL_EUNSUPPORTED,
                  bal_fold_open(&folded, base, adapter, NULL, &check_err));
+        if (i == 2)
+            break;
+        CHECK_OK(bal_model_read(folded, 0, 0, got, sizeof(got), &check_err));
+        CHECK(got[i ? 3 * 16 : 3] == 1); /* alpha / r is 2 */
     }
 }
 

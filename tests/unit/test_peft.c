@@ -77,8 +77,8 @@ static const naming namings[] = {
       "module 'l.q': lora_A is of rank 4, lora_B of 3" },
     { { { "l.q.lora_A.weight", 0, 32 }, { "l.q.lora_B.weight", 16, 0 } },
       NULL,
-      BAL_EUNSUPPORTED,
-      "dimensions" },
+      BAL_ECORRUPT,
+      "'l.q.lora_A.weight' of the adapter is empty" },
     { { { "l.q.lora_A.weight", 8, 32 }, { "l.q.lora_B.weight", 16, 8 } },
       NULL,
       BAL_ECORRUPT,
@@ -97,14 +97,32 @@ static const naming namings[] = {
       NULL,
       BAL_EUNSUPPORTED,
       "'l.e.lora_embedding_A' is more than plain" },
+    { { { "l.q.lora_A.weight", 32, 4 }, { "l.q.lora_B.weight", 4, 16 } },
+      NULL,
+      BAL_ECORRUPT,
+      "lora_A is of rank 32, lora_B of 16" },
     { { { "l.q.lora_magnitude_vector", 16, 0 } },
       NULL,
-      BAL_EUNSUPPORTED,
-      "'l.q.lora_magnitude_vector' is more" },
-    { { { "l.q.lora_B.bias", 16, 0 } },
+      BAL_ECORRUPT,
+      "module 'l.q' has no lora_A" },
+    { { { "l.q.lora_A.weight", 4, 32 },
+        { "l.q.lora_B.weight", 16, 4 },
+        { "l.q.lora_magnitude_vector", 16, 0 } },
+      NULL,
+      BAL_ECORRUPT,
+      "'l.q' has a lora_magnitude_vector, but use_dora is false" },
+    { { { "l.q.lora_A.weight", 4, 32 },
+        { "l.q.lora_B.weight", 16, 4 },
+        { "l.q.lora_B.bias", 16, 0 } },
       NULL,
       BAL_EUNSUPPORTED,
       "'l.q.lora_B.bias' is more" },
+    { { { "l.q.lora_A.weight", 4, 32 },
+        { "l.q.lora_B.weight", 16, 4 },
+        { "l.q.lora_B.bias", 15, 0 } },
+      NULL,
+      BAL_ECORRUPT,
+      "'l.q.lora_B.bias' has 15 elements, its module asks for 16" },
     { { { "l.q.base_layer.weight", 16, 4 } },
       NULL,
       BAL_EUNSUPPORTED,
@@ -112,7 +130,13 @@ static const naming namings[] = {
     { { { "l.q.lora_A.x.y.weight", 4, 32 } },
       NULL,
       BAL_EUNSUPPORTED,
-      "'l.q.lora_A.x.y.weight' is more" },
+      "'l.q.lora_A.x.y.weight' is of no kind" },
+    { { { "base_model.model.base_model.model.l.q.lora_A.weight", 4, 32 },
+        { "base_model.model._orig_mod.l.q.lora_B.weight", 16, 4 } },
+      "l.q",
+      0,
+      NULL },
+    { { { 0 } }, NULL, BAL_ECORRUPT, "the adapter holds no tensors" },
 };
 
 static void modules_are_put_together_from_names(void)
@@ -124,7 +148,7 @@ static void modules_are_put_together_from_names(void)
             adapter_of("{\"peft_type\": \"LORA\", \"r\": 4}", row->tensors);
         BAL_LOCAL(bal_loras) loras = { 0 };
 
-        check_row(row->tensors[0].name);
+        check_row(row->tensors[0].name ? row->tensors[0].name : "none");
         CHECK_RC(row->rc, bal_loras_read(&loras, adapter, &check_err));
         if (row->rc) {
             CHECK(strstr(check_err.text, row->says) != NULL);
