@@ -80,6 +80,15 @@ typedef struct bal_kernels {
     void (*axpy)(double *y, double a, const float *x, size_t n);
     void (*axpy64)(double *y, double a, const double *x, size_t n);
     void (*scale)(double *y, double a, size_t n);
+    /* y[i] += b[k] * a[k * n + i] for each of count k, in their order, products
+     * and sums in double. */
+    void (*terms)(double *y, const double *b, const double *a, size_t count,
+                  size_t n);
+    /* x *= by, but what is 0 then is -0.0: added to anything, it leaves all its
+     * bits. */
+    void (*scale_or_keep)(double *x, double by, size_t n);
+    /* True if every |x| < limit; a NaN is not. */
+    bool (*all_below)(const double *x, double limit, size_t n);
     /* Doubles to the nearest F32 and from there to the dtype, in place; rows
      * BF16 F16 F32. NaNs as above. */
     void (*round[BAL_DTYPES])(double *x, size_t n);

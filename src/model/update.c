@@ -199,13 +199,9 @@ static int product(const bal_operand *self, bal_model *adapter,
         rc = read_right(self, adapter, &part, room, err);
         if (rc)
             return rc;
-        for (size_t i = 0; i < area->rows * count; i++) {
-            size_t row = i / count;
-            size_t term = i % count;
-            kernels->axpy64(to + row * area->cols,
-                            room->left[row * rank + k + term],
-                            room->right + term * area->cols, area->cols);
-        }
+        for (size_t row = 0; row < area->rows; row++)
+            kernels->terms(to + row * area->cols, room->left + row * rank + k,
+                           room->right, count, area->cols);
     }
     return 0;
 }
@@ -287,15 +283,6 @@ static int (*const formulas[])(const bal_update *, bal_model *,
     [BAL_FORMULA_KRONECKER] = kronecker,
 };
 
-/* What is 0 becomes -0.0: added to any weight, it leaves its bits. */
-static void scale(double *x, double by, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        double value = x[i] * by;
-        x[i] = value == 0 ? -0.0 : value;
-    }
-}
-
 int bal_update_value(const bal_update *self, bal_model *adapter,
                      const bal_area *area, bal_update_room *room,
                      bal_error *err)
@@ -304,7 +291,8 @@ int bal_update_value(const bal_update *self, bal_model *adapter,
     if (rc)
         return rc;
     if (self->meeting != BAL_MEETING_TIMES)
-        scale(room->sum, self->scale, area->rows * area->cols);
+        bal_kernels_use()->scale_or_keep(room->sum, self->scale,
+                                         area->rows * area->cols);
     return 0;
 }
 
@@ -364,11 +352,9 @@ static double overflow(bal_dtype dtype)
 static int check_finite(const double *now, const double *before, size_t n,
                         double limit, bal_error *err)
 {
-    bool fine = true;
-
-    for (size_t i = 0; i < n; i++)
-        fine = fine && fabs(now[i]) < limit;
-    for (size_t i = 0; i < n && !fine; i++) {
+    if (bal_kernels_use()->all_below(now, limit, n))
+        return 0;
+    for (size_t i = 0; i < n; i++) {
         if (!(fabs(now[i]) < limit) && isfinite(before[i]))
             return bal_fail(err, BAL_ECORRUPT,
                             "the adapter's update is not finite in the base's "
