@@ -18,17 +18,7 @@ enum { CHUNK = 128 * 1024 };
 
 _Static_assert(CHUNK >= BAL_LORA_RANK_MAX, "a row of B fits in a chunk");
 
-typedef struct concat concat;
-typedef struct concat_row concat_row;
-typedef int concat_read_fn(concat *self, const concat_row *row, uint64_t offset,
-                           void *to, size_t len, bal_error *err);
-
-struct concat_row {
-    concat_read_fn *read;
-    size_t index; /* of a module, of an entry of the first input */
-};
-
-struct concat {
+typedef struct concat {
     bal_model model;
     bal_model **inputs;
     bal_loras *adapters;
@@ -38,17 +28,15 @@ struct concat {
     bal_map names; /* of modules */
     bal_dtype dtype;
     bal_buf config;
-    concat_row *rows;
-    size_t row_count;
-};
+} concat;
 
 /* ---- reading ------------------------------------------------------------ */
 
 /* Elements of A: those of each adapter lie together. */
-static int read_a(concat *self, const concat_row *row, uint64_t offset,
-                  void *to, size_t len, bal_error *err)
+static int read_a(concat *self, size_t index, uint64_t offset, void *to,
+                  size_t len, bal_error *err)
 {
-    const bal_joined *module = &self->modules[row->index];
+    const bal_joined *module = &self->modules[index];
     size_t width = bal_dtype_bits(self->dtype) / 8;
     uint64_t start = offset / width;
     uint64_t end = start + len / width;
@@ -97,10 +85,10 @@ static int fill_rows(concat *self, const bal_joined *module, double *to,
     return 0;
 }
 
-static int read_b(concat *self, const concat_row *row, uint64_t offset,
-                  void *to, size_t len, bal_error *err)
+static int read_b(concat *self, size_t index, uint64_t offset, void *to,
+                  size_t len, bal_error *err)
 {
-    const bal_joined *module = &self->modules[row->index];
+    const bal_joined *module = &self->modules[index];
     size_t width = bal_dtype_bits(self->dtype) / 8;
     uint64_t start = offset / width;
     uint64_t end = start + len / width;
@@ -129,28 +117,36 @@ static int read_b(concat *self, const concat_row *row, uint64_t offset,
     return rc;
 }
 
-static int read_config(concat *self, const concat_row *row, uint64_t offset,
-                       void *to, size_t len, bal_error *err)
+static int read_config(concat *self, size_t index, uint64_t offset, void *to,
+                       size_t len, bal_error *err)
 {
-    (void)row;
+    (void)index;
     (void)err;
     memcpy(to, self->config.data + offset, len);
     return 0;
 }
 
-static int read_file(concat *self, const concat_row *row, uint64_t offset,
-                     void *to, size_t len, bal_error *err)
+static int read_file(concat *self, size_t index, uint64_t offset, void *to,
+                     size_t len, bal_error *err)
 {
-    return bal_model_read(self->inputs[0], row->index, offset, to, len, err);
+    return bal_model_read(self->inputs[0], index, offset, to, len, err);
 }
+
+static int (*const readers[])(concat *self, size_t index, uint64_t offset,
+                              void *to, size_t len, bal_error *err) = {
+    [BAL_MADE_A] = read_a,
+    [BAL_MADE_B] = read_b,
+    [BAL_MADE_CONFIG] = read_config,
+    [BAL_MADE_OTHER] = read_file,
+};
 
 static int concat_read(bal_model *model, size_t i, uint64_t offset, void *to,
                        size_t len, bal_error *err)
 {
-    concat *self = (concat *)model;
-    const concat_row *row = &self->rows[bal_model_tag(model, i)];
+    size_t index;
+    bal_made what = bal_made_of(&index, model, i);
 
-    return row->read(self, row, offset, to, len, err);
+    return readers[what]((concat *)model, index, offset, to, len, err);
 }
 
 static void concat_free(bal_model *model)
@@ -166,7 +162,6 @@ static void concat_free(bal_model *model)
     free(self->inputs);
     free(self->adapters);
     free(self->modules);
-    free(self->rows);
 }
 
 static const bal_model_ops concat_ops = {
@@ -317,86 +312,19 @@ static void choose_dtype(concat *self, int asked)
         self->dtype = (bal_dtype)asked;
 }
 
-/* ---- entries ------------------------------------------------------------ */
-
-static int add(concat *self, const bal_tensor *entry, concat_read_fn *read,
-               size_t index, bal_error *err)
-{
-    int rc = bal_model_add(&self->model, entry, self->row_count, err);
-    if (rc)
-        return rc;
-    self->rows[self->row_count++] = (concat_row){ read, index };
-    return 0;
-}
-
-static int add_factor(concat *self, size_t i, char letter, bal_error *err)
-{
-    const bal_joined *module = &self->modules[i];
-    bool a = letter == 'A';
-    uint64_t shape[2] = { a ? module->rank : module->out,
-                          a ? module->in : module->rank };
-    BAL_LOCAL(bal_buf) name = { 0 };
-    int rc = bal_buf_format(&name, err, "%s%s.lora_%c.weight", BAL_PEFT_PREFIX,
-                            module->module, letter);
-    if (rc)
-        return rc;
-    bal_tensor entry = {
-        .name = bal_buf_string(&name),
-        .dtype = self->dtype,
-        .of = self->dtype,
-        .rank = 2,
-        .shape = shape,
-    };
-    return add(self, &entry, a ? read_a : read_b, i, err);
-}
-
-/* The first adapter's files, but for the card, which is about that one alone.
- */
-static int add_files(concat *self, bal_error *err)
-{
-    uint64_t size = self->config.len;
-    bal_tensor config = {
-        .name = BAL_PEFT_CONFIG,
-        .part = BAL_PART_FILE,
-        .dtype = BAL_U8,
-        .of = BAL_U8,
-        .rank = 1,
-        .shape = &size,
-        .size = size,
-    };
-    int rc = add(self, &config, read_config, 0, err);
-
-    for (size_t i = 0; !rc && i < bal_model_count(self->inputs[0]); i++) {
-        const bal_tensor *entry = bal_model_at(self->inputs[0], i);
-
-        if (entry->part != BAL_PART_FILE ||
-            !strcmp(entry->name, BAL_PEFT_CONFIG) ||
-            !strcmp(entry->name, "README.md"))
-            continue;
-        rc = add(self, entry, read_file, i, err);
-    }
-    return rc;
-}
-
 static int list(concat *self, bal_error *err)
 {
-    size_t files = bal_model_count(self->inputs[0]);
+    const bal_entries entries = {
+        .modules = self->modules,
+        .count = self->module_count,
+        .dtype = self->dtype,
+        .config = &self->config,
+        .files = self->inputs[0],
+    };
     int rc = bal_concat_config(&self->config, self->adapters, self->count,
                                self->modules, self->module_count, err);
-    if (rc)
-        return rc;
-    self->rows =
-        calloc(2 * self->module_count + files + 1, sizeof(*self->rows));
-    if (!self->rows)
-        return bal_fail_memory(err, "merging adapters");
-    for (size_t i = 0; !rc && i < self->module_count; i++) {
-        rc = add_factor(self, i, 'A', err);
-        if (!rc)
-            rc = add_factor(self, i, 'B', err);
-    }
-    if (!rc)
-        rc = add_files(self, err);
-    return rc;
+
+    return rc ? rc : bal_entries_add(&self->model, &entries, err);
 }
 
 /* ---- opening ------------------------------------------------------------ */

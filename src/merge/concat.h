@@ -1,4 +1,4 @@
-/* Adapters put side by side: what concat.c and concat_config.c share. */
+/* Adapters put side by side: what concat*.c and shrink.c share. */
 #ifndef MERGE_CONCAT_H
 #define MERGE_CONCAT_H
 
@@ -21,6 +21,29 @@ typedef struct bal_joined {
     bal_share *shares;
     size_t count;
 } bal_joined;
+
+/* The entries of an adapter that is made: two factors a module, a config, and
+ * the files of another adapter, but for its card, which is about that one
+ * alone. What an entry is comes back from bal_made_of. */
+typedef enum bal_made {
+    BAL_MADE_A, /* index: of a module */
+    BAL_MADE_B,
+    BAL_MADE_CONFIG,
+    BAL_MADE_OTHER, /* index: of an entry of the other adapter */
+} bal_made;
+typedef struct bal_entries {
+    const bal_joined *modules;
+    size_t count;
+    bal_dtype dtype;
+    const bal_buf *config;
+    bal_model *files;
+} bal_entries;
+BAL_CHECK int bal_entries_add(bal_model *to, const bal_entries *self,
+                              bal_error *err);
+/* One entry of the other adapter. */
+BAL_CHECK int bal_entries_pass(bal_model *to, const bal_model *from, size_t i,
+                               bal_error *err);
+bal_made bal_made_of(size_t *index, const bal_model *model, size_t i);
 
 /* The text of the result's adapter_config.json, as PEFT writes it (indent 2,
  * sorted keys): the first adapter's, with what has to be different. r is the

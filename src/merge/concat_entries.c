@@ -1,0 +1,85 @@
+/* The entries of an adapter that is made of others. */
+#include <string.h>
+
+#include "merge/concat.h"
+
+/* A tag is an index and, in its last digit to this base, what it is of. */
+enum { KINDS = BAL_MADE_OTHER + 1 };
+
+static size_t tag_of(bal_made what, size_t index)
+{
+    return index * KINDS + (size_t)what;
+}
+
+bal_made bal_made_of(size_t *index, const bal_model *model, size_t i)
+{
+    size_t tag = bal_model_tag(model, i);
+
+    *index = tag / KINDS;
+    return (bal_made)(tag % KINDS);
+}
+
+static int add_factor(bal_model *to, const bal_entries *self, size_t i,
+                      bal_made what, bal_error *err)
+{
+    const bal_joined *module = &self->modules[i];
+    bool a = what == BAL_MADE_A;
+    uint64_t shape[2] = { a ? module->rank : module->out,
+                          a ? module->in : module->rank };
+    BAL_LOCAL(bal_buf) name = { 0 };
+    int rc = bal_buf_format(&name, err, "%s%s.lora_%c.weight", BAL_PEFT_PREFIX,
+                            module->module, a ? 'A' : 'B');
+    if (rc)
+        return rc;
+    bal_tensor entry = {
+        .name = bal_buf_string(&name),
+        .dtype = self->dtype,
+        .of = self->dtype,
+        .rank = 2,
+        .shape = shape,
+    };
+    return bal_model_add(to, &entry, tag_of(what, i), err);
+}
+
+static int add_config(bal_model *to, const bal_entries *self, bal_error *err)
+{
+    uint64_t size = self->config->len;
+    bal_tensor config = {
+        .name = BAL_PEFT_CONFIG,
+        .part = BAL_PART_FILE,
+        .dtype = BAL_U8,
+        .of = BAL_U8,
+        .rank = 1,
+        .shape = &size,
+        .size = size,
+    };
+
+    return bal_model_add(to, &config, tag_of(BAL_MADE_CONFIG, 0), err);
+}
+
+int bal_entries_pass(bal_model *to, const bal_model *from, size_t i,
+                     bal_error *err)
+{
+    return bal_model_add(to, bal_model_at(from, i), tag_of(BAL_MADE_OTHER, i),
+                         err);
+}
+
+int bal_entries_add(bal_model *to, const bal_entries *self, bal_error *err)
+{
+    int rc = add_config(to, self, err);
+
+    for (size_t i = 0; !rc && i < self->count; i++) {
+        rc = add_factor(to, self, i, BAL_MADE_A, err);
+        if (!rc)
+            rc = add_factor(to, self, i, BAL_MADE_B, err);
+    }
+    for (size_t i = 0; !rc && i < bal_model_count(self->files); i++) {
+        const bal_tensor *entry = bal_model_at(self->files, i);
+
+        if (entry->part == BAL_PART_FILE &&
+            strcmp(entry->name, BAL_PEFT_CONFIG) != 0 &&
+            strcmp(entry->name, "README.md") != 0)
+            rc = bal_entries_pass(to, self->files, i, err);
+    }
+    return rc;
+}
