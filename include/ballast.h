@@ -325,6 +325,56 @@ BAL_API BAL_CHECK int bal_model_write(bal_model *self, const char *out,
                                       bal_written *written, bal_work *work,
                                       bal_error *err);
 
+/* ---- adapters ---------------------------------------------------------- */
+
+/* Of LoRA adapters, whose modules are maps s B A. EINVAL: another kind of
+ * model; EUNSUPPORTED names what is more than that, and a factor that is not
+ * finite. */
+
+typedef struct bal_lora_options {
+    uint64_t rank; /* that every module gets; 0: as energy says */
+    double energy; /* 0 to 1: the least rank, of each module, that keeps this
+                      share of the sum of squares of its map */
+    const char *dtype; /* of the factors, "F32"; NULL: what they have */
+} bal_lora_options;
+/* The nearest adapter of another rank. A module whose map has a lower one is
+ * filled up with zeros. EINVAL: neither rank nor energy, or both. */
+BAL_API BAL_CHECK int bal_lora_resize(bal_model **out, bal_model *adapter,
+                                      const bal_lora_options *options,
+                                      bal_work *work, bal_error *err);
+/* The same adapter times a number: its scales and the number in B, so that
+ * rounding is all that is lost, and nothing where the number is a power of 2 or
+ * its negative. dtype as above. EUNSUPPORTED: whole tensors, too. */
+BAL_API BAL_CHECK int bal_lora_scale(bal_model **out, bal_model *adapter,
+                                     double factor, const char *dtype,
+                                     bal_error *err);
+
+/* Two adapters' maps for one module, 0 where one of them has none, in
+ * Frobenius' norm. */
+typedef struct bal_lora_row {
+    const char *module;
+    uint64_t rank_a, rank_b; /* as stored; 0: there is no such module */
+    double norm_a, norm_b;
+    double difference; /* |b - a| */
+} bal_lora_row;
+typedef int bal_lora_fn(void *ctx, const bal_lora_row *row);
+
+/* How far an adapter is from what it stands for: |b - a| / |a|, of all modules
+ * together and of the one that is worst. Infinite where |a| is 0 and |b| is
+ * not. */
+typedef struct bal_residual {
+    double total;
+    double worst;
+    char
+        module[256]; /* the worst one, cut if it is longer; "": there is none */
+} bal_residual;
+/* One row for each module of either, by name, and what they come to; fn and
+ * residual may be NULL. EINVAL: shapes that differ. */
+BAL_API BAL_CHECK int bal_lora_compare(bal_residual *residual, bal_model *a,
+                                       bal_model *b, bal_work *work,
+                                       bal_lora_fn *fn, void *ctx,
+                                       bal_error *err);
+
 /* ---- commits ----------------------------------------------------------- */
 
 typedef struct bal_commit bal_commit;
@@ -359,6 +409,8 @@ typedef struct bal_draft {
     const bal_id *expect;   /* the head the ref must have, NULL: any */
     const bal_id *anchor;   /* a commit that it is likely near to in bits, NULL:
                                not known; what it is stored by is looked for */
+    const bal_residual *residual; /* goes into metadata as "residual"; NULL: it
+                                     is not known, or nothing is lost */
     unsigned flags;
 } bal_draft;
 

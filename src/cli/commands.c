@@ -11,6 +11,7 @@ const bal_command *const bal_commands[] = {
     &bal_cmd_apply,
     &bal_cmd_checkout,
     &bal_cmd_merge,
+    &bal_cmd_lora,
     &bal_cmd_methods,
     &bal_cmd_import_mergekit,
     &bal_cmd_export_mergekit,

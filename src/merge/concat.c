@@ -10,7 +10,6 @@
 #include "core/arith.h"
 #include "core/error.h"
 #include "kernel/kernels.h"
-#include "merge/join.h"
 #include "model/elements.h"
 
 /* Elements at once; at least BAL_LORA_RANK_MAX, so that a row of B fits. */
@@ -294,22 +293,13 @@ static int check_strict(const concat *self, bal_error *err)
 /* The result's dtype: the one of all factors, F32 where they differ. */
 static void choose_dtype(concat *self, int asked)
 {
-    bool first = true;
+    int dtype = -1;
 
-    for (size_t i = 0; i < self->module_count; i++) {
-        for (size_t k = 0; k < self->modules[i].count; k++) {
-            const bal_share *share = &self->modules[i].shares[k];
-            bal_model *input = self->inputs[share->input];
-            bal_dtype a = bal_model_at(input, share->lora->a)->dtype;
-            bal_dtype b = bal_model_at(input, share->lora->b)->dtype;
-            bal_dtype both = bal_dtype_join(a, b);
-
-            self->dtype = first ? both : bal_dtype_join(self->dtype, both);
-            first = false;
-        }
-    }
+    for (size_t k = 0; k < self->count; k++)
+        dtype = bal_loras_join(dtype, &self->adapters[k], self->inputs[k]);
     if (asked >= 0)
-        self->dtype = (bal_dtype)asked;
+        dtype = asked;
+    self->dtype = dtype >= 0 ? (bal_dtype)dtype : BAL_F32;
 }
 
 static int list(concat *self, bal_error *err)

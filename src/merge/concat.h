@@ -44,6 +44,9 @@ BAL_CHECK int bal_entries_add(bal_model *to, const bal_entries *self,
 BAL_CHECK int bal_entries_pass(bal_model *to, const bal_model *from, size_t i,
                                bal_error *err);
 bal_made bal_made_of(size_t *index, const bal_model *model, size_t i);
+/* The dtype of all factors of an adapter and of what has `dtype` (-1: of
+ * nothing yet), F32 or F64 where they differ. */
+int bal_loras_join(int dtype, const bal_loras *adapter, const bal_model *model);
 
 /* The text of the result's adapter_config.json, as PEFT writes it (indent 2,
  * sorted keys): the first adapter's, with what has to be different. r is the

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "merge/concat.h"
+#include "merge/join.h"
 
 /* A tag is an index and, in its last digit to this base, what it is of. */
 enum { KINDS = BAL_MADE_OTHER + 1 };
@@ -82,4 +83,18 @@ int bal_entries_add(bal_model *to, const bal_entries *self, bal_error *err)
             rc = bal_entries_pass(to, self->files, i, err);
     }
     return rc;
+}
+
+static int join(int dtype, bal_dtype with)
+{
+    return dtype < 0 ? (int)with : (int)bal_dtype_join((bal_dtype)dtype, with);
+}
+
+int bal_loras_join(int dtype, const bal_loras *adapter, const bal_model *model)
+{
+    for (size_t i = 0; i < adapter->count; i++) {
+        dtype = join(dtype, bal_model_at(model, adapter->rows[i].a)->dtype);
+        dtype = join(dtype, bal_model_at(model, adapter->rows[i].b)->dtype);
+    }
+    return dtype;
 }

@@ -78,7 +78,7 @@ static int set_union(bal_recipe *self, const char *text, bal_error *err)
     return 0;
 }
 
-static int find_dtype(int *out, const char *text, const char *what,
+int bal_setting_dtype(int *out, const char *text, const char *what,
                       bal_error *err)
 {
     for (size_t i = 0; i < sizeof(dtypes) / sizeof(dtypes[0]); i++) {
@@ -93,12 +93,12 @@ static int find_dtype(int *out, const char *text, const char *what,
 
 static int set_dtype(bal_recipe *self, const char *text, bal_error *err)
 {
-    return find_dtype(&self->dtype, text, "dtype", err);
+    return bal_setting_dtype(&self->dtype, text, "dtype", err);
 }
 
 static int set_out_dtype(bal_recipe *self, const char *text, bal_error *err)
 {
-    return find_dtype(&self->out_dtype, text, "out_dtype", err);
+    return bal_setting_dtype(&self->out_dtype, text, "out_dtype", err);
 }
 
 static int set_seed(bal_recipe *self, const char *text, bal_error *err)

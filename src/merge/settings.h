@@ -10,6 +10,11 @@ typedef int bal_setting_set_fn(bal_recipe *self, const char *text,
  * mergekit_stream; NULL: no such setting. */
 bal_setting_set_fn *bal_recipe_setting(const char *name);
 
+/* A dtype that results may have, by the names that people use; `what` is named
+ * in the message. EINVAL. */
+BAL_CHECK int bal_setting_dtype(int *out, const char *text, const char *what,
+                                bal_error *err);
+
 const char *bal_space_name(bal_space space);
 /* False: no such space. */
 bool bal_space_find(bal_space *out, const char *name);

@@ -34,13 +34,11 @@ typedef struct publishing {
 
 /* ---- the draft ---------------------------------------------------------- */
 
-/* Metadata as recorded: the user's own numbers, no white space. */
-static int metadata_text(bal_buf *to, const char *metadata, bal_error *err)
+static int check_metadata(const bal_draft *draft, bal_error *err)
 {
-    if (!metadata)
-        return bal_buf_text(to, "{}", err);
-
+    const char *metadata = draft->metadata;
     size_t len = strlen(metadata);
+
     if (len > METADATA_MAX)
         return bal_fail(err, BAL_EINVAL, "metadata is larger than 1 MiB");
     BAL_OWN(json_t) json = NULL;
@@ -49,9 +47,40 @@ static int metadata_text(bal_buf *to, const char *metadata, bal_error *err)
         return bal_fail(err, BAL_EINVAL, "%s", why.text);
     if (!json_is_object(json))
         return bal_fail(err, BAL_EINVAL, "metadata is not a JSON object");
+    if (draft->residual && json_object_get(json, "residual"))
+        return bal_fail(err, BAL_EINVAL,
+                        "metadata has a 'residual', and one is recorded");
+    return 0;
+}
+
+static void residual_member(bal_json *json, const bal_residual *residual)
+{
+    bal_json_key(json, "residual");
+    bal_json_object(json);
+    bal_json_key(json, "total");
+    bal_json_f64(json, residual->total);
+    bal_json_key(json, "worst");
+    bal_json_f64(json, residual->worst);
+    bal_json_key(json, "module");
+    bal_json_string(json, residual->module[0] ? residual->module : NULL);
+    bal_json_close(json);
+}
+
+/* Metadata as recorded: the user's own numbers, no white space. */
+static int metadata_text(bal_buf *to, const bal_draft *draft, bal_error *err)
+{
+    int rc = draft->metadata ? check_metadata(draft, err) : 0;
+    if (rc)
+        return rc;
+
     bal_json out;
     bal_json_begin(&out, to, 0);
-    bal_json_raw(&out, metadata);
+    bal_json_object(&out);
+    if (draft->metadata)
+        bal_json_members(&out, draft->metadata);
+    if (draft->residual)
+        residual_member(&out, draft->residual);
+    bal_json_close(&out);
     return bal_json_end(&out, err);
 }
 
@@ -79,7 +108,7 @@ int bal_draft_check(const bal_draft *draft, bal_error *err)
         rc = bal_ref_check(ref, err);
     if (rc)
         return rc;
-    return metadata_text(&metadata, draft->metadata, err);
+    return metadata_text(&metadata, draft, err);
 }
 
 int bal_ref_check(const char *ref, bal_error *err)
@@ -246,7 +275,7 @@ int bal_publish(bal_commit **out, bal_tenant *tenant,
 {
     char name[64];
     BAL_LOCAL(bal_buf) metadata = { 0 };
-    int rc = metadata_text(&metadata, draft->metadata, err);
+    int rc = metadata_text(&metadata, draft, err);
     if (rc)
         return rc;
 

@@ -1,0 +1,27 @@
+/* What commands that make an adapter report: how far it is from what it stands
+ * for. */
+#ifndef CLI_LORA_H
+#define CLI_LORA_H
+
+#include "cli/cli.h"
+
+typedef struct bal_lora_report {
+    bal_residual residual;
+    bal_buf rows; /* bal_lora_row, texts in the program's arena */
+} bal_lora_report;
+
+void bal_lora_report_done(bal_lora_report *self);
+/* Compare what was made with what was meant. */
+BAL_CHECK int bal_lora_report_fill(bal_lora_report *out, bal_cli *cli,
+                                   bal_model *meant, bal_model *made,
+                                   bal_error *err);
+/* "3 modules, residual 0.0123, at most 0.05 (NAME)" */
+void bal_lora_report_text(bal_cli *cli, const bal_lora_report *self);
+/* "residual" and "modules", into the open object. */
+void bal_lora_report_json(bal_json *json, const bal_lora_report *self);
+
+/* EINVAL unless one of --rank and --energy was given; fills in both. */
+BAL_CHECK int bal_lora_rank(bal_lora_options *out, const bal_opt_u64 *rank,
+                            const bal_opt_f64 *energy, bal_error *err);
+
+#endif

@@ -1,0 +1,163 @@
+/* Two adapters, module by module, as the maps they are: the difference of two
+ * maps is a map of low rank, too. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "core/pool.h"
+#include "merge/lowrank.h"
+
+/* What is compared, and what came of it. */
+typedef struct pair {
+    const bal_lora *sides[2]; /* NULL: not there */
+    size_t in, out;
+    bal_lora_row row;
+} pair;
+
+typedef struct comparison {
+    bal_model *models[2];
+    bal_loras loras[2];
+    pair *pairs;
+    size_t count;
+} comparison;
+
+static void comparison_done(comparison *self)
+{
+    bal_loras_done(&self->loras[0]);
+    bal_loras_done(&self->loras[1]);
+    free(self->pairs);
+}
+
+/* b NULL: the first has no partner. `side` is which adapter a is of. */
+static int make_pair(comparison *self, size_t side, const bal_lora *a,
+                     const bal_lora *b, bal_error *err)
+{
+    if (b && (a->in != b->in || a->out != b->out))
+        return bal_fail(err, BAL_EINVAL,
+                        "module '%s' has another shape in the second adapter",
+                        a->module);
+    pair *made = &self->pairs[self->count++];
+    *made = (pair){ .in = (size_t)a->in,
+                    .out = (size_t)a->out,
+                    .row = { .module = a->module } };
+    made->sides[side] = a;
+    made->sides[!side] = b;
+    made->row.rank_a = made->sides[0] ? made->sides[0]->rank : 0;
+    made->row.rank_b = made->sides[1] ? made->sides[1]->rank : 0;
+    return 0;
+}
+
+/* Both are sorted by module. */
+static int make_pairs(comparison *self, bal_error *err)
+{
+    const bal_loras *a = &self->loras[0];
+    const bal_loras *b = &self->loras[1];
+    size_t i = 0;
+    size_t k = 0;
+    int rc = 0;
+
+    self->pairs = calloc(a->count + b->count + 1, sizeof(*self->pairs));
+    if (!self->pairs)
+        return bal_fail_memory(err, "comparing adapters");
+    while (!rc && (i < a->count || k < b->count)) {
+        int order = i == a->count ? 1
+                    : k == b->count
+                        ? -1
+                        : strcmp(a->rows[i].module, b->rows[k].module);
+        rc = order > 0 ? make_pair(self, 1, &b->rows[k], NULL, err)
+                       : make_pair(self, 0, &a->rows[i],
+                                   order ? NULL : &b->rows[k], err);
+        i += order <= 0;
+        k += order >= 0;
+    }
+    return rc;
+}
+
+/* |a|, |b| or |b - a|, by what each side's factor is. */
+static int norm_of(double *out, const comparison *self, const pair *of,
+                   const double factors[2], bal_error *err)
+{
+    BAL_LOCAL(bal_lowrank) map = { 0 };
+    size_t rank = 0;
+    size_t at = 0;
+
+    for (size_t i = 0; i < 2; i++)
+        rank += of->sides[i] && factors[i] != 0 ? of->sides[i]->rank : 0;
+    int rc = bal_lowrank_init(&map, of->out, of->in, rank, err);
+    for (size_t i = 0; i < 2 && !rc; i++) {
+        if (!of->sides[i] || factors[i] == 0)
+            continue;
+        rc = bal_lowrank_read(&map, at, factors[i], self->models[i],
+                              of->sides[i], err);
+        at += of->sides[i]->rank;
+    }
+    return rc ? rc : bal_lowrank_norm(out, &map, err);
+}
+
+static int compare_one(size_t i, void *ctx, bal_error *err)
+{
+    static const double a[] = { 1, 0 };
+    static const double b[] = { 0, 1 };
+    static const double both[] = { -1, 1 };
+    comparison *self = ctx;
+    pair *of = &self->pairs[i];
+    int rc = norm_of(&of->row.norm_a, self, of, a, err);
+
+    if (!rc)
+        rc = norm_of(&of->row.norm_b, self, of, b, err);
+    if (!rc)
+        rc = norm_of(&of->row.difference, self, of, both, err);
+    return rc ? bal_within(err, rc, "module '%s'", of->row.module) : 0;
+}
+
+static double relative(double difference, double norm)
+{
+    if (difference == 0)
+        return 0;
+    return norm > 0 ? difference / norm : (double)INFINITY;
+}
+
+static void sum_up(bal_residual *out, const comparison *self)
+{
+    double difference2 = 0;
+    double norm2 = 0;
+
+    *out = (bal_residual){ 0 };
+    for (size_t i = 0; i < self->count; i++) {
+        const bal_lora_row *row = &self->pairs[i].row;
+        double here = relative(row->difference, row->norm_a);
+
+        difference2 += row->difference * row->difference;
+        norm2 += row->norm_a * row->norm_a;
+        if (here <= out->worst)
+            continue;
+        out->worst = here;
+        snprintf(out->module, sizeof(out->module), "%s", row->module);
+    }
+    out->total = relative(sqrt(difference2), sqrt(norm2));
+}
+
+int bal_lora_compare(bal_residual *residual, bal_model *a, bal_model *b,
+                     bal_work *work, bal_lora_fn *fn, void *ctx, bal_error *err)
+{
+    BAL_LOCAL(comparison) self = { .models = { a, b } };
+    int rc = bal_loras_read(&self.loras[0], a, err);
+
+    if (!rc)
+        rc = bal_loras_read(&self.loras[1], b, err);
+    if (!rc)
+        rc = make_pairs(&self, err);
+    if (!rc)
+        rc = bal_pool_run(work, self.count, compare_one, &self, err);
+    if (rc)
+        return rc;
+    if (residual)
+        sum_up(residual, &self);
+    for (size_t i = 0; fn && i < self.count; i++) {
+        if (fn(ctx, &self.pairs[i].row))
+            break;
+    }
+    return 0;
+}
