@@ -424,6 +424,8 @@ typedef struct bal_commit_report {
     uint64_t changed, unchanged, added, removed, reshaped; /* of a delta */
     bool anchored; /* new blocks are stored by their distance from those of: */
     bal_id anchor; /* this commit */
+    bool lossy;    /* of a view: a rank or an energy took something off */
+    bal_residual residual; /* that is so much, and in the metadata */
 } bal_commit_report;
 
 /* Durable when it returns. ECONFLICT: a parent or head was named and the ref
@@ -541,7 +543,8 @@ BAL_API BAL_CHECK int bal_recipe_input(bal_recipe *self, bal_tenant *tenant,
  * a second base, a weight or parameters of a base that is no input. */
 BAL_API BAL_CHECK int bal_recipe_base(bal_recipe *self, bal_tenant *tenant,
                                       const char *text, bal_error *err);
-/* A parameter of the method, or space strict union dtype seed arithmetic, or
+/* A parameter of the method, or space strict union dtype seed arithmetic; rank
+ * or energy: what a sum of adapters is cut to, as by bal_lora_resize; or
  * mergekit_stream: the seed of mergekit's own random numbers, in its order, for
  * methods that draw some and its arithmetic; there is no other seed then.
  * EINVAL names the parameters that there are, or the bounds. */
@@ -550,9 +553,10 @@ BAL_API BAL_CHECK int bal_recipe_set(bal_recipe *self, const char *name,
 /* The base is one of them. */
 BAL_API size_t bal_recipe_inputs(const bal_recipe *self);
 BAL_API void bal_recipe_free(bal_recipe *self);
-/* Records the view; computes nothing but what it needs to refuse: kinds that do
- * not mix, different bases, a base or parameters that are missing. Defaults
- * that were not set and a seed that was not are written into recipe. */
+/* Records the view; computes nothing but what a rank or an energy takes off,
+ * and what it needs to refuse: kinds that do not mix, different bases, a base
+ * or parameters that are missing. Defaults that were not set and a seed that
+ * was not are written into recipe. */
 BAL_API BAL_CHECK int bal_commit_view(bal_commit **out, bal_tenant *tenant,
                                       bal_recipe *recipe,
                                       const bal_draft *draft,

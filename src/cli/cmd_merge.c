@@ -1,12 +1,14 @@
 /* ballast merge: record a view over commits. Its parameters are options made
  * from the table of methods, so that a new method needs no change here. */
 #include "cli/commands.h"
+#include "cli/lora.h"
 #include "core/error.h"
 
 struct merge_opts {
     const char *method, *message, *ref, *metadata, *author, *base_model;
     const char *parent;
     const char *base, *space, *dtype, *out_dtype, *seed, *arithmetic, *stream;
+    const char *rank, *energy;
     bool strict, unite;
     bal_opt_list params; /* name, value, name, value … */
 };
@@ -23,6 +25,12 @@ static const bal_opt opts[] = {
     { 0, "space", BAL_OPT_ENUM, offsetof(struct merge_opts, space),
       "delta|weights|product|factors",
       "what inputs are read as, if not what they are" },
+    { 0, "rank", BAL_OPT_STRING, offsetof(struct merge_opts, rank), "R",
+      "of adapters: the rank that every module gets, by singular values; else "
+      "ranks add up" },
+    { 0, "energy", BAL_OPT_STRING, offsetof(struct merge_opts, energy), "F",
+      "the same, of each module the least rank that keeps this share, up to 1, "
+      "of the sum of squares" },
     { 0, "strict", BAL_OPT_FLAG, offsetof(struct merge_opts, strict), NULL,
       "refuse inputs that lack a tensor of another" },
     { 0, "union", BAL_OPT_FLAG, offsetof(struct merge_opts, unite), NULL,
@@ -177,6 +185,8 @@ static int fill(bal_recipe *recipe, const struct merge_opts *given,
 {
     const char *const named[][2] = {
         { "space", given->space },
+        { "rank", given->rank },
+        { "energy", given->energy },
         { "dtype", given->dtype },
         { "out_dtype", given->out_dtype },
         { "seed", given->seed },
@@ -201,19 +211,23 @@ static int fill(bal_recipe *recipe, const struct merge_opts *given,
 
 static void report(bal_cli *cli, const bal_commit *commit,
                    const bal_recipe *recipe, const char *method,
-                   const char *ref)
+                   const char *ref, const bal_commit_report *counts)
 {
     bal_out *out = &cli->out;
     bal_json json;
 
     if (out->json) {
         bal_cli_commit_open(&json, cli, commit, ref);
+        if (counts->lossy)
+            bal_residual_json(&json, &counts->residual);
         bal_doc_close(&json, out);
         return;
     }
     bal_out_id(out, &bal_commit_info_of(commit)->id);
-    bal_out_text(out, "  %s of %zu inputs  ref ", method,
-                 bal_recipe_inputs(recipe));
+    bal_out_text(out, "  %s of %zu inputs", method, bal_recipe_inputs(recipe));
+    if (counts->lossy)
+        bal_residual_text(out, &counts->residual);
+    bal_out_text(out, "  ref ");
     bal_out_safe(out, ref);
     bal_out_text(out, "\n");
 }
@@ -242,7 +256,7 @@ static int record(bal_cli *cli, bal_recipe *recipe, const char *method,
         bal_commit_view(&commit, cli->tenant, recipe, &draft, &counts, err);
     if (rc)
         return rc;
-    report(cli, commit, recipe, method, draft.ref);
+    report(cli, commit, recipe, method, draft.ref, &counts);
     return 0;
 }
 

@@ -84,8 +84,8 @@ static void show_member(bal_out *out, const json_t *recipe, const char *name)
 static void show_recipe(bal_out *out, const char *text)
 {
     static const char *const members[] = {
-        "parameters", "slices",    "space",     "strict",
-        "dtype",      "out_dtype", "tokenizer",
+        "parameters", "slices",    "space", "strict", "dtype",
+        "out_dtype",  "tokenizer", "rank",  "energy",
     };
     BAL_OWN(json_t) recipe = NULL;
     const char *method;

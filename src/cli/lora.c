@@ -48,19 +48,35 @@ static size_t count_of(const bal_lora_report *self)
     return self->rows.len / sizeof(bal_lora_row);
 }
 
-void bal_lora_report_text(bal_cli *cli, const bal_lora_report *self)
+void bal_residual_text(bal_out *out, const bal_residual *residual)
 {
-    const bal_residual *residual = &self->residual;
-    bal_out *out = &cli->out;
-    size_t count = count_of(self);
-
-    bal_out_text(out, "%zu module%s, residual %.3g", count,
-                 count == 1 ? "" : "s", residual->total);
+    bal_out_text(out, ", residual %.3g", residual->total);
     if (!residual->module[0])
         return;
     bal_out_text(out, ", at most %.3g (", residual->worst);
     bal_out_safe(out, residual->module);
     bal_out_text(out, ")");
+}
+
+void bal_lora_report_text(bal_cli *cli, const bal_lora_report *self)
+{
+    size_t count = count_of(self);
+
+    bal_out_text(&cli->out, "%zu module%s", count, count == 1 ? "" : "s");
+    bal_residual_text(&cli->out, &self->residual);
+}
+
+void bal_residual_json(bal_json *json, const bal_residual *residual)
+{
+    bal_json_key(json, "residual");
+    bal_json_object(json);
+    bal_json_key(json, "total");
+    bal_json_f64(json, residual->total);
+    bal_json_key(json, "worst");
+    bal_json_f64(json, residual->worst);
+    bal_json_key(json, "module");
+    bal_json_string(json, residual->module[0] ? residual->module : NULL);
+    bal_json_close(json);
 }
 
 static void row_json(bal_json *json, const bal_lora_row *row)
@@ -81,18 +97,9 @@ static void row_json(bal_json *json, const bal_lora_row *row)
 
 void bal_lora_report_json(bal_json *json, const bal_lora_report *self)
 {
-    const bal_residual *residual = &self->residual;
     const bal_lora_row *rows = (const void *)self->rows.data;
 
-    bal_json_key(json, "residual");
-    bal_json_object(json);
-    bal_json_key(json, "total");
-    bal_json_f64(json, residual->total);
-    bal_json_key(json, "worst");
-    bal_json_f64(json, residual->worst);
-    bal_json_key(json, "module");
-    bal_json_string(json, residual->module[0] ? residual->module : NULL);
-    bal_json_close(json);
+    bal_residual_json(json, &self->residual);
     bal_json_key(json, "modules");
     bal_json_array(json);
     for (size_t i = 0; i < count_of(self); i++)

@@ -15,7 +15,11 @@ void bal_lora_report_done(bal_lora_report *self);
 BAL_CHECK int bal_lora_report_fill(bal_lora_report *out, bal_cli *cli,
                                    bal_model *meant, bal_model *made,
                                    bal_error *err);
-/* "3 modules, residual 0.0123, at most 0.05 (NAME)" */
+/* ", residual 0.0123, at most 0.05 (NAME)" */
+void bal_residual_text(bal_out *out, const bal_residual *residual);
+/* "residual", into the open object. */
+void bal_residual_json(bal_json *json, const bal_residual *residual);
+/* "3 modules", and the residual. */
 void bal_lora_report_text(bal_cli *cli, const bal_lora_report *self);
 /* "residual" and "modules", into the open object. */
 void bal_lora_report_json(bal_json *json, const bal_lora_report *self);

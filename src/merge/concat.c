@@ -358,8 +358,10 @@ static int join_all(concat *self, const bal_recipe *recipe, bal_error *err)
     return rc;
 }
 
+/* dtype NULL: factors are of the result's. Else they are wide, and it is told.
+ */
 static int plan(concat *self, const bal_recipe *recipe,
-                bal_model *const *inputs, bal_error *err)
+                bal_model *const *inputs, int *dtype, bal_error *err)
 {
     int rc = take_inputs(self, recipe, inputs, err);
 
@@ -367,6 +369,10 @@ static int plan(concat *self, const bal_recipe *recipe,
         rc = read_adapters(self, err);
     if (!rc)
         rc = join_all(self, recipe, err);
+    if (dtype) {
+        *dtype = (int)self->dtype;
+        self->dtype = BAL_F64;
+    }
     if (!rc)
         rc = list(self, err);
     if (!rc)
@@ -376,8 +382,8 @@ static int plan(concat *self, const bal_recipe *recipe,
     return bal_model_ready(&self->model, err);
 }
 
-int bal_concat_open(bal_model **out, const bal_recipe *recipe,
-                    bal_model *const *inputs, bal_error *err)
+int bal_concat_exact(bal_model **out, int *dtype, const bal_recipe *recipe,
+                     bal_model *const *inputs, bal_error *err)
 {
     bool same = false;
 
@@ -392,13 +398,15 @@ int bal_concat_open(bal_model **out, const bal_recipe *recipe,
     /* One adapter that comes out as it went in is that adapter. */
     if (same) {
         *out = bal_model_ref(inputs[0]);
+        if (dtype)
+            *dtype = -1;
         return 0;
     }
     concat *self = bal_model_alloc(sizeof(*self), &concat_ops);
     if (!self)
         return bal_fail_memory(err, "merging adapters");
     BAL_OWN(bal_model) model = &self->model;
-    rc = plan(self, recipe, inputs, err);
+    rc = plan(self, recipe, inputs, dtype, err);
     if (rc)
         return rc;
     *out = BAL_TAKE(model);

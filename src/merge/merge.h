@@ -181,12 +181,17 @@ struct bal_recipe {
                            arithmetic, where dtype is the inputs', too */
     json_t *parameters; /* object, name to text (shortest round trip) */
     json_t *vocabulary; /* bal_vocab_want's, NULL: the inputs' own */
-    bool mergekit;      /* the arithmetic */
-    uint64_t seed;      /* of a SEEDED method */
-    bool seeded;        /* the seed was told; settling draws one */
-    uint64_t stream;    /* the seed of mergekit's stream */
-    bool streamed;      /* it is drawn from, in place of the seed */
-    bal_slice *slices;  /* one where there are none, else sliced is set */
+    /* Of adapters as maps: what their sum is cut to, and what energy came to, a
+     * module's name to its rank. 0, 0, NULL: it is not cut. */
+    uint64_t rank;
+    double energy;
+    json_t *ranks;
+    bool mergekit;     /* the arithmetic */
+    uint64_t seed;     /* of a SEEDED method */
+    bool seeded;       /* the seed was told; settling draws one */
+    uint64_t stream;   /* the seed of mergekit's stream */
+    bool streamed;     /* it is drawn from, in place of the seed */
+    bal_slice *slices; /* one where there are none, else sliced is set */
     size_t slice_count, slice_room;
     bool sliced;
     bal_input *inputs;
@@ -235,8 +240,9 @@ size_t bal_recipe_merged(const bal_recipe *self);
 BAL_CHECK int bal_recipe_add_base(bal_recipe *self, const bal_input *input,
                                   bal_error *err);
 /* As recorded: {"method", "arithmetic", "space", "strict", "dtype",
- * "out_dtype"?, "parameters", "tokenizer"?, "base"?, "seed"?,
- * "mergekit_stream"?, "slices"?: [{"base", "parameters"?}], "inputs":
+ * "out_dtype"?, "parameters", "tokenizer"?, "rank"?, "energy"?, "ranks"?,
+ * "base"?, "seed"?, "mergekit_stream"?, "slices"?: [{"base", "parameters"?}],
+ * "inputs":
  * [{"tenant", "commit", "manifest", "weight", "parameters"?, "slice"?,
  * "layers"?, "onto"?, "carrier"?}]}; floats and seeds as strings, the weight of
  * an input complete. "base" is there if one is named or the method has a role
@@ -272,10 +278,23 @@ BAL_CHECK int bal_view_open(bal_model **out, const bal_recipe *recipe,
 /* What bal_view_open does in product space: a weighted sum of LoRA adapters
  * (method->share), exactly: A = rows of A_i, B = columns of w_i s_i B_i, rank
  * the sum, alpha = r (scale 1). B is rounded once, to F32, or to the dtype that
- * all factors have.
+ * all factors have. Where the recipe has a rank or an energy: the nearest
+ * adapter of those ranks to the sum in double, rounded once; ECORRUPT if it
+ * does not tell what the energy came to.
  */
 BAL_CHECK int bal_concat_open(bal_model **out, const bal_recipe *recipe,
                               bal_model *const *inputs, bal_error *err);
+
+/* Before a view with an energy is opened for the first time: what that comes to
+ * is found out and written into the recipe. Of another recipe: nothing. */
+BAL_CHECK int bal_view_ranks(bal_recipe *recipe, bal_model *const *inputs,
+                             bal_work *work, bal_error *err);
+/* How far the view is from the sum, where the recipe has a rank or an energy;
+ * *lossy tells. */
+BAL_CHECK int bal_view_residual(bal_residual *out, bool *lossy,
+                                const bal_recipe *recipe, bal_model *view,
+                                bal_model *const *inputs, bal_work *work,
+                                bal_error *err);
 
 typedef int bal_tile_fn(void *ctx, const bal_tile *tile, bal_error *err);
 /* For methods' prepare: every tile of the tensor, first to last. */

@@ -139,6 +139,7 @@ void bal_recipe_free(bal_recipe *self)
     free(self->inputs);
     json_decref(self->parameters);
     json_decref(self->vocabulary);
+    json_decref(self->ranks);
     free(self);
 }
 

@@ -149,6 +149,22 @@ static int put_base(json_t *to, const bal_recipe *self, bal_error *err)
     return put(to, "base", base_json(base), err);
 }
 
+static int put_ranks(json_t *to, const bal_recipe *self, bal_error *err)
+{
+    char text[32];
+    int rc = 0;
+
+    if (self->rank)
+        rc = put(to, "rank", json_integer((json_int_t)self->rank), err);
+    if (rc || self->energy == 0)
+        return rc;
+    bal_f64_text(text, self->energy);
+    rc = put(to, "energy", json_string(text), err);
+    return rc || !self->ranks
+               ? rc
+               : put(to, "ranks", bal_json_copy(self->ranks), err);
+}
+
 /* What only some recipes have: the others keep the text, and so the id, that
  * they had before these members were known. */
 static int fill_more(json_t *to, const bal_recipe *self, bal_error *err)
@@ -160,6 +176,8 @@ static int fill_more(json_t *to, const bal_recipe *self, bal_error *err)
         rc = put(to, "out_dtype", dtype_json(self->out_dtype), err);
     if (!rc && self->vocabulary)
         rc = put(to, "tokenizer", bal_json_copy(self->vocabulary), err);
+    if (!rc)
+        rc = put_ranks(to, self, err);
     if (!rc && self->streamed)
         return put_seed(to, "mergekit_stream", self->stream, err);
     return rc || !seeded ? rc : put_seed(to, "seed", self->seed, err);

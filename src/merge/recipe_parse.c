@@ -12,6 +12,7 @@
 #include "merge/settings.h"
 #include "merge/values.h"
 #include "merge/vocab.h"
+#include "model/peft.h"
 
 static int bad(bal_error *err, const char *key)
 {
@@ -259,6 +260,35 @@ static int read_settings(bal_recipe *self, const json_t *json, bal_error *err)
     return 0;
 }
 
+static bool get_energy(double *out, const json_t *json)
+{
+    const char *text = json_string_value(json);
+
+    return text && !bal_parse_f64(out, text, NULL) && *out > 0 && *out <= 1;
+}
+
+/* A rank, or an energy and the ranks that it came to. Whether these are of the
+ * right modules is known when the view is opened. */
+static int read_ranks(bal_recipe *self, const json_t *json, bal_error *err)
+{
+    const json_t *rank = json_object_get(json, "rank");
+    const json_t *energy = json_object_get(json, "energy");
+    json_t *ranks = json_object_get(json, "ranks");
+
+    if (!rank && !energy && !ranks)
+        return 0;
+    if (self->space != BAL_SPACE_PRODUCT || (rank && energy) ||
+        (rank &&
+         (!get_index(&self->rank, rank, BAL_LORA_RANK_MAX) || !self->rank)))
+        return bad(err, "rank");
+    if (energy && !get_energy(&self->energy, energy))
+        return bad(err, "energy");
+    if (!energy != !json_is_object(ranks))
+        return bad(err, "ranks");
+    self->ranks = json_incref(ranks);
+    return 0;
+}
+
 static int get_base(bal_recipe *self, size_t slice, const json_t *base,
                     bal_error *err)
 {
@@ -333,9 +363,10 @@ static int check_members(const json_t *json, const char *const *known,
 static int check_known(const json_t *json, bal_error *err)
 {
     static const char *const recipe[] = {
-        "arithmetic", "base",       "dtype",           "inputs", "method",
-        "out_dtype",  "parameters", "mergekit_stream", "seed",   "slices",
-        "space",      "strict",     "tokenizer",
+        "arithmetic", "base",      "dtype",      "inputs",
+        "method",     "out_dtype", "parameters", "mergekit_stream",
+        "seed",       "slices",    "space",      "strict",
+        "tokenizer",  "rank",      "energy",     "ranks",
     };
     static const char *const input[] = {
         "tenant", "commit", "manifest", "weight",  "parameters",
@@ -386,6 +417,8 @@ int bal_recipe_parse(bal_recipe **out, const json_t *json, bal_error *err)
         rc = check_known(json, err);
     if (!rc)
         rc = read_settings(self, json, err);
+    if (!rc)
+        rc = read_ranks(self, json, err);
     if (!rc)
         rc = read_parameters(self, json, err);
     if (!rc)

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/str.h"
+#include "merge/shrink.h"
 #include "merge/values.h"
 
 static const char *const spaces[] = {
@@ -148,6 +149,34 @@ bool bal_arithmetic_find(bool *mergekit, const char *name)
     return false;
 }
 
+static int set_rank(bal_recipe *self, const char *text, bal_error *err)
+{
+    uint64_t rank;
+    int rc = bal_parse_u64(&rank, text, err);
+    if (!rc && !rank)
+        rc = bal_fail(err, BAL_EINVAL, "1 is the least");
+    if (!rc)
+        rc = bal_rank_check(rank, 0, err);
+    if (rc)
+        return bal_within(err, rc, "rank");
+    self->rank = rank;
+    return 0;
+}
+
+static int set_energy(bal_recipe *self, const char *text, bal_error *err)
+{
+    double energy;
+    int rc = bal_parse_f64(&energy, text, err);
+    if (!rc)
+        rc = bal_rank_check(0, energy, err);
+    if (!rc && energy == 0)
+        rc = bal_fail(err, BAL_EINVAL, "an energy is above 0");
+    if (rc)
+        return bal_within(err, rc, "energy");
+    self->energy = energy;
+    return 0;
+}
+
 static int set_arithmetic(bal_recipe *self, const char *text, bal_error *err)
 {
     if (bal_arithmetic_find(&self->mergekit, text))
@@ -160,10 +189,16 @@ static const struct {
     const char *name;
     bal_setting_set_fn *set;
 } settings[] = {
-    { "space", set_space },           { "strict", set_strict },
-    { "union", set_union },           { "dtype", set_dtype },
-    { "out_dtype", set_out_dtype },   { "seed", set_seed },
-    { "arithmetic", set_arithmetic }, { "mergekit_stream", set_stream },
+    { "space", set_space },
+    { "strict", set_strict },
+    { "union", set_union },
+    { "dtype", set_dtype },
+    { "out_dtype", set_out_dtype },
+    { "seed", set_seed },
+    { "arithmetic", set_arithmetic },
+    { "mergekit_stream", set_stream },
+    { "rank", set_rank },
+    { "energy", set_energy },
 };
 
 bal_setting_set_fn *bal_recipe_setting(const char *name)

@@ -7,7 +7,7 @@
 typedef int bal_setting_set_fn(bal_recipe *self, const char *text,
                                bal_error *err);
 /* space strict union (the opposite of strict) dtype out_dtype seed arithmetic
- * mergekit_stream; NULL: no such setting. */
+ * mergekit_stream rank energy; NULL: no such setting. */
 bal_setting_set_fn *bal_recipe_setting(const char *name);
 
 /* A dtype that results may have, by the names that people use; `what` is named

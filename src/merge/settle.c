@@ -209,6 +209,21 @@ static int check_product(const bal_recipe *self, bal_error *err)
     return rc ? bal_hint(err, rc, hint) : 0;
 }
 
+/* What is cut is a sum of maps. */
+static int check_rank(const bal_recipe *self, bal_error *err)
+{
+    bool ranked = self->rank != 0;
+    bool energetic = self->energy != 0;
+
+    if (ranked && energetic)
+        return bal_fail(err, BAL_EINVAL, "a rank or an energy, not both");
+    if ((ranked || energetic) && self->space != BAL_SPACE_PRODUCT)
+        return bal_fail(err, BAL_EINVAL,
+                        "%s: of adapters merged as the maps they are only",
+                        ranked ? "a rank" : "an energy");
+    return 0;
+}
+
 /* What is the same for every tensor is judged now; the rest tensor by tensor,
  * when the view is opened. */
 static int check_weights(const bal_recipe *self, bal_error *err)
@@ -319,6 +334,8 @@ int bal_recipe_settle(bal_recipe *self, bal_model *const *inputs,
         rc = check_base(self, err);
     if (!rc)
         rc = check_product(self, err);
+    if (!rc)
+        rc = check_rank(self, err);
     if (!rc)
         rc = check_stream(self, err);
     if (!rc)

@@ -148,7 +148,8 @@ static void show_rest(bal_json *json, const json_t *recipe)
         "space", "strict",          "dtype",      "out_dtype",
         "seed",  "mergekit_stream", "arithmetic",
     };
-    static const char *const raw[] = { "slices", "tokenizer" };
+    static const char *const raw[] = { "slices", "tokenizer", "rank" };
+    const char *energy = json_string_value(json_object_get(recipe, "energy"));
 
     for (size_t i = 0; i < sizeof(rest) / sizeof(rest[0]); i++) {
         const json_t *value = json_object_get(recipe, rest[i]);
@@ -161,6 +162,10 @@ static void show_rest(bal_json *json, const json_t *recipe)
             bal_json_string(json, json_string_value(value));
     }
     show_raw(json, recipe, raw, sizeof(raw) / sizeof(raw[0]));
+    if (energy) {
+        bal_json_key(json, "energy");
+        bal_json_raw(json, energy);
+    }
 }
 
 static int show_recipe(char **out, const json_t *recipe, bal_error *err)

@@ -356,9 +356,10 @@ int bal_recipe_base(bal_recipe *self, bal_tenant *tenant, const char *text,
 
 /* Refuse now what could not be resolved later: the recipe is settled against
  * its inputs, and the view opened once. */
-static int prove(char **base_model, bal_tenant *tenant, bal_recipe *recipe,
-                 bal_error *err)
+static int prove(char **base_model, bal_commit_report *report,
+                 bal_tenant *tenant, bal_recipe *recipe, bal_error *err)
 {
+    bal_work *work = tenant->store->work;
     opening self = { .tenant = tenant, .depth = 1 };
     BAL_LOCAL(inputs) models = { 0 };
     int rc = open_inputs(&models, &self, recipe, err);
@@ -368,7 +369,12 @@ static int prove(char **base_model, bal_tenant *tenant, bal_recipe *recipe,
     if (rc)
         return rc;
     BAL_OWN(bal_model) view = NULL;
-    rc = bal_view_open(&view, recipe, models.models, err);
+    rc = bal_view_ranks(recipe, models.models, work, err);
+    if (!rc)
+        rc = bal_view_open(&view, recipe, models.models, err);
+    if (!rc)
+        rc = bal_view_residual(&report->residual, &report->lossy, recipe, view,
+                               models.models, work, err);
     if (rc)
         return rc;
     const char *base = bal_model_facts(view)->base_model;
@@ -439,9 +445,12 @@ int bal_commit_view(bal_commit **out, bal_tenant *tenant, bal_recipe *recipe,
     if (rc)
         return rc;
     char *base_model = NULL;
-    rc = prove(&base_model, tenant, recipe, err);
+    bal_draft complete = *draft;
+    rc = prove(&base_model, report, tenant, recipe, err);
+    if (report->lossy)
+        complete.residual = &report->residual;
     if (!rc)
-        rc = record(out, tenant, recipe, base_model, draft, report, err);
+        rc = record(out, tenant, recipe, base_model, &complete, report, err);
     bal_str_free(base_model);
     return rc;
 }
