@@ -11,6 +11,7 @@
 #include "core/str.h"
 #include "graph/forgets.h"
 #include "store/fsck.h"
+#include "store/intent.h"
 #include "store/recode.h"
 #include "store/store.h"
 #include "store/view_cache.h"
@@ -211,5 +212,5 @@ int bal_gc(bal_store *store, bal_tenant *tenant, unsigned flags,
         rc = tenant ? sweep_tenant(&self, err) : sweep_all(&self, err);
     if (rc || dry)
         return rc;
-    return bal_graph_intended_done(store->graph, NULL, err);
+    return bal_intents_settle(store, err);
 }

@@ -246,6 +246,19 @@ static int insert(publishing *self, bal_error *err)
     return bal_commit_of_row(&self->made, self->tenant, &row, err);
 }
 
+/* The same content again, of which blocks were lost and put anew. */
+static int renew_blocks(const publishing *self, bal_error *err)
+{
+    const bal_publication *publication = self->publication;
+    int rc = 0;
+
+    for (size_t i = 0; !rc && i < publication->block_count; i++)
+        rc = bal_graph_block_renew(self->tenant->store->graph,
+                                   self->tenant->number,
+                                   &publication->blocks[i], err);
+    return rc;
+}
+
 static int transact(publishing *self, bal_error *err)
 {
     bal_graph *graph = self->tenant->store->graph;
@@ -259,8 +272,9 @@ static int transact(publishing *self, bal_error *err)
         rc = find_head(self, err);
     if (!rc)
         rc = look_at_head(self, err);
-    if (!rc && !self->report->nothing_changed)
-        rc = insert(self, err);
+    if (!rc)
+        rc = self->report->nothing_changed ? renew_blocks(self, err)
+                                           : insert(self, err);
     if (!rc && self->publication->intent)
         rc = bal_intent_done(self->publication->intent, self->tenant->store,
                              err);
