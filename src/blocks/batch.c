@@ -306,14 +306,18 @@ static int adopt(batch_item *item, const bal_batch *batch, bool *good,
 {
     BAL_LOCAL(bal_buf) bases = { 0 };
     bal_block_info info = { 0 };
+    bal_error why = { 0 };
     int rc = bal_blocks_verify(batch->blocks, batch->tenant, &item->id, 0,
-                               &info, NULL);
+                               &info, &why);
     if (!rc && info.based)
         rc = bal_blocks_bases(batch->blocks, batch->tenant, &item->id, &bases,
-                              NULL);
+                              &why);
     *good = !rc;
+    if (rc == BAL_ECORRUPT || rc == BAL_ENOTFOUND || rc == BAL_EUNSUPPORTED)
+        return 0;
     if (rc)
-        return rc == BAL_ENOMEM ? bal_fail_memory(err, "a block") : 0;
+        return rc == BAL_ENOMEM ? bal_fail_memory(err, "a block")
+                                : bal_fail(err, rc, "%s", why.text);
     free(item->bases);
     item->bases = NULL;
     item->put = (bal_put){ .stored = info.stored,

@@ -93,6 +93,11 @@ void bal_cache_spill(bal_cache *self, const char *folder, size_t block,
     if (spill && self->owners && self->idle) {
         self->spill = BAL_TAKE(spill);
         self->block = block;
+    } else if (spill) {
+        free(self->owners);
+        free(self->idle);
+        self->owners = NULL;
+        self->idle = NULL;
     }
     pthread_mutex_unlock(&self->lock);
     bal_spill_free(spill);
@@ -167,6 +172,10 @@ static void spare_locked(bal_cache *self, void *memory, size_t size)
 {
     size_t i = self->spare;
 
+    if (size > self->cap / SPARES) {
+        free(memory);
+        return;
+    }
     self->spare = (i + 1) % SPARES;
     free(self->spares[i].memory);
     self->spares[i].memory = memory;
@@ -352,6 +361,15 @@ static void fill_locked(bal_cache *self, cache_entry *entry,
     pthread_cond_broadcast(&self->filled);
 }
 
+/* What comes from disk is no surer than a block at rest. */
+static bool is_its(const cache_entry *entry)
+{
+    bal_id id;
+
+    bal_hash_of(&id, entry->bytes, entry->cached.size);
+    return bal_id_equal(&id, &entry->key.id);
+}
+
 /* Back into memory. False: there is none. */
 static bool wake_locked(bal_cache *self, cache_entry *entry,
                         bal_cache_fill_fn *fill, void *ctx)
@@ -364,7 +382,8 @@ static bool wake_locked(bal_cache *self, cache_entry *entry,
     entry->users = 1;
     pthread_mutex_unlock(&self->lock);
     bool read = bal_spill_read(self->spill, entry->slot, entry->bytes,
-                               entry->cached.size);
+                               entry->cached.size) &&
+                is_its(entry);
     pthread_mutex_lock(&self->lock);
     if (read) {
         entry->stage = READY;

@@ -83,7 +83,7 @@ static void leaf_pass(bal_model *model, size_t i, uint64_t offset, uint64_t len)
     const bal_place *place = &self->leaf.places[bal_model_tag(model, i)];
     uint64_t size = bal_model_at(model, i)->size;
     uint64_t block = self->leaf.block_size;
-    uint64_t end = offset + len;
+    uint64_t end = bal_min(offset + len, size);
 
     if (place->shared)
         return;

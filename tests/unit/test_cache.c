@@ -4,6 +4,7 @@
 
 #include "blocks/cache.h"
 #include "core/clock.h"
+#include "core/hash.h"
 #include "support/check.h"
 
 enum { CACHE = 1 << 20 };
@@ -13,6 +14,7 @@ typedef struct caching {
     bal_cache_key key;
     pthread_mutex_t lock; /* guards fills */
     size_t fills;
+    uint8_t which; /* what the bytes of the block are made of */
     int rc;
     double pause;
 } caching;
@@ -25,17 +27,28 @@ static int fill(void *ctx, uint8_t *to, size_t size, bal_error *err)
     self->fills++;
     pthread_mutex_unlock(&self->lock);
     bal_clock_sleep(self->pause);
-    memset(to, 7 + self->key.id.bytes[0], size);
+    memset(to, 7 + self->which, size);
     if (self->rc && err)
         snprintf(err->text, sizeof(err->text), "as told");
     return self->rc;
+}
+
+/* The key is the hash of the bytes. */
+static void name(caching *self, uint8_t which, size_t size)
+{
+    uint8_t bytes[5000];
+
+    CHECK(size <= sizeof(bytes));
+    memset(bytes, 7 + which, size);
+    bal_hash_of(&self->key.id, bytes, size);
+    self->which = which;
 }
 
 static const bal_cached *take(caching *self, uint8_t which, size_t size)
 {
     const bal_cached *cached = NULL;
 
-    self->key.id.bytes[0] = which;
+    name(self, which, size);
     CHECK_OK(bal_cache_take(self->cache, &cached, &self->key, size, fill, self,
                             &check_err));
     return cached;
@@ -72,7 +85,7 @@ static void what_is_in_use_stays(void)
     bal_cache_give(self.cache, second);
     CHECK(bal_cache_held(self.cache) <= 6000);
     bal_cache_forget(self.cache, &self.key);
-    self.key.id.bytes[0] = 0;
+    name(&self, 0, 4000);
     bal_cache_forget(self.cache, &self.key);
     CHECK(first->data[0] == 7);
     CHECK(bal_cache_held(self.cache) > 0);
@@ -204,7 +217,7 @@ static void what_was_passed_makes_room_for_the_others(void)
     CHECK(self.fills == 7);
     bal_cache_pass(self.cache, &self.key);
     bal_cache_pass(self.cache, &self.key); /* it has no slot now */
-    self.key.id.bytes[0] = 99;
+    name(&self, 99, 4000);
     bal_cache_pass(self.cache, &self.key); /* nor is it there */
     bal_cache_free(self.cache);
 }
@@ -239,7 +252,7 @@ static void *take_many(void *ctx)
     for (size_t turn = 0; turn < 2000; turn++) {
         uint8_t which = (uint8_t)(turn * 7 % 11);
 
-        self.key.id.bytes[0] = which;
+        name(&self, which, 4000);
         if (bal_cache_take(self.cache, &cached, &self.key, 4000, fill, &self,
                            &err))
             return NULL;
