@@ -7,7 +7,9 @@
 #include "core/arith.h"
 #include "core/error.h"
 
-enum { BLOCK_MAX = 1 << 24 }; /* elements of a row: buffers are sized by it */
+/* Rows and columns of a Kronecker product's factors: buffers are sized by it.
+ */
+enum { SIDE_MAX = 32768 };
 
 typedef struct kind {
     const char *names[BAL_SLOTS]; /* of what it must have, as PEFT says */
@@ -147,8 +149,8 @@ static int shape_lokr(bal_adapted *row, bal_model *model, bal_error *err)
         rc = shape_side(row, model, BAL_SLOT_W2, two, err);
     if (rc)
         return rc;
-    if (one[1] > BLOCK_MAX || two[1] > BLOCK_MAX ||
-        !bal_mul(&row->out, one[0], two[0]) ||
+    if (one[0] > SIDE_MAX || one[1] > SIDE_MAX || two[0] > SIDE_MAX ||
+        two[1] > SIDE_MAX || !bal_mul(&row->out, one[0], two[0]) ||
         !bal_mul(&row->in, one[1], two[1]))
         return bal_fail(err, BAL_EUNSUPPORTED, "module '%s' is too large",
                         row->module);

@@ -45,11 +45,12 @@ static int read_weight(const bal_edits *self, const bal_edit *edit,
     bal_model *from = whole ? self->adapter : self->base;
     size_t entry = whole ? edit->whole : edit->base;
     uint64_t cols = edit->change->cols;
+    size_t rows = area->cols == cols ? area->rows : 1; /* to read at once */
 
-    for (size_t i = 0; i < area->rows; i++) {
+    for (size_t i = 0; i < area->rows; i += rows) {
         int rc = bal_elements_read(to + i * area->cols, from, entry,
                                    (area->row + i) * cols + area->col,
-                                   area->cols, err);
+                                   rows * area->cols, err);
         if (rc)
             return rc;
     }
@@ -69,15 +70,6 @@ static void add_squares(const bal_update *change, const bal_area *area,
     }
 }
 
-/* Some inputs of the item's outputs. */
-static bal_area area_of(const bal_update *change, const item *self,
-                        uint64_t input, size_t outputs, size_t inputs)
-{
-    if (change->turned)
-        return (bal_area){ 0, input, self->from, inputs, outputs };
-    return (bal_area){ 0, self->from, input, outputs, inputs };
-}
-
 static size_t most_outputs(const bal_update *change)
 {
     uint64_t rank = bal_max(1, change->operands[0].rank);
@@ -85,25 +77,49 @@ static size_t most_outputs(const bal_update *change)
     return (size_t)bal_max(1, bal_min(OUTPUTS, CHUNK / rank));
 }
 
+/* Of a linear module whole rows, a few outputs at once; else all outputs of the
+ * item, a few inputs. */
+static bal_area next_area(const bal_update *change, const item *self,
+                          size_t output, uint64_t input)
+{
+    uint64_t rank = bal_max(1, change->operands[0].rank);
+    uint64_t inputs = inputs_of(change) - input;
+    uint64_t outputs = self->count - output;
+    uint64_t most = CHUNK / rank;
+
+    if (change->turned) {
+        inputs = bal_min(inputs, bal_min(most, CHUNK / outputs));
+        return (bal_area){ 0, input, self->from, (size_t)inputs,
+                           (size_t)outputs };
+    }
+    inputs = bal_min(inputs, CHUNK);
+    outputs = bal_min(outputs, bal_min(most, CHUNK / inputs));
+    if (inputs < inputs_of(change))
+        outputs = 1;
+    return (bal_area){ 0, self->from + output, input, (size_t)outputs,
+                       (size_t)inputs };
+}
+
 static int square_sums(const bal_edits *edits, const item *self, double *sums,
                        bal_update_room *room, bal_error *err)
 {
     const bal_update *change = self->edit->change;
-    uint64_t inputs = inputs_of(change);
-    uint64_t rank = bal_max(1, change->operands[0].rank);
-    uint64_t most = CHUNK / self->count;
+    size_t output = 0;
+    uint64_t input = 0;
 
-    if (change->turned)
-        most = bal_max(1, bal_min(most, CHUNK / rank));
-    for (uint64_t at = 0; at < inputs; at += most) {
-        size_t now = (size_t)bal_min(most, inputs - at);
-        bal_area area = area_of(change, self, at, self->count, now);
+    while (output < self->count) {
+        bal_area area = next_area(change, self, output, input);
         int rc = bal_update_value(change, edits->adapter, &area, room, err);
         if (!rc)
             rc = read_weight(edits, self->edit, &area, room->other, err);
         if (rc)
             return rc;
-        add_squares(change, &area, room->other, room->sum, sums);
+        add_squares(change, &area, room->other, room->sum, sums + output);
+        input += change->turned ? area.rows : area.cols;
+        if (input < inputs_of(change))
+            continue;
+        input = 0;
+        output += change->turned ? area.cols : area.rows;
     }
     return 0;
 }

@@ -236,22 +236,29 @@ static int hadamard(const bal_update *self, bal_model *adapter,
     return 0;
 }
 
-/* Columns of one row that lie in one block of the product: first * second. */
-static int kronecker_run(const bal_update *self, bal_model *adapter,
-                         const bal_area *run, bal_update_room *room, double *to,
+/* Part of one row: numbers of a row of the first, each times a row of the
+ * second. Both are in room->other, the first's behind the second's. */
+static int kronecker_row(const bal_update *self, bal_model *adapter,
+                         const bal_area *row, bal_update_room *room, double *to,
                          bal_error *err)
 {
-    bal_area first = { 0, run->row / self->rows2, run->col / self->cols2, 1,
-                       1 };
-    bal_area second = { 0, run->row % self->rows2, run->col % self->cols2, 1,
-                        run->cols };
-    double factor = 0;
-    int rc = operand(&self->operands[0], adapter, &first, room, &factor, err);
+    size_t width = (size_t)self->cols2;
+    uint64_t block = row->col / width;
+    size_t blocks = (size_t)((row->col + row->cols - 1) / width - block + 1);
+    bal_area second = { 0, row->row % self->rows2, 0, 1, width };
+    bal_area first = { 0, row->row / self->rows2, block, 1, blocks };
+    double *factors = room->other + width;
+
+    int rc = operand(&self->operands[0], adapter, &first, room, factors, err);
     if (!rc)
-        rc = operand(&self->operands[1], adapter, &second, room, to, err);
+        rc = operand(&self->operands[1], adapter, &second, room, room->other,
+                     err);
     if (rc)
         return rc;
-    bal_kernels_use()->scale(to, factor, run->cols);
+    for (size_t i = 0; i < row->cols; i++) {
+        size_t at = (size_t)(row->col % width) + i;
+        to[i] = factors[at / width] * room->other[at % width];
+    }
     return 0;
 }
 
@@ -259,18 +266,12 @@ static int kronecker(const bal_update *self, bal_model *adapter,
                      const bal_area *area, bal_update_room *room,
                      bal_error *err)
 {
-    size_t done = 0;
-
-    while (done < area->rows * area->cols) {
-        bal_area run = { 0, area->row + done / area->cols,
-                         area->col + done % area->cols, 1, 0 };
-        uint64_t block = self->cols2 - run.col % self->cols2;
-        run.cols = (size_t)bal_min(block, area->cols - done % area->cols);
-        int rc =
-            kronecker_run(self, adapter, &run, room, room->sum + done, err);
+    for (size_t i = 0; i < area->rows; i++) {
+        bal_area row = { 0, area->row + i, area->col, 1, area->cols };
+        int rc = kronecker_row(self, adapter, &row, room,
+                               room->sum + i * area->cols, err);
         if (rc)
             return rc;
-        done += run.cols;
     }
     return 0;
 }

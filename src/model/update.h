@@ -28,7 +28,8 @@ typedef struct bal_operand {
 typedef enum bal_formula {
     BAL_FORMULA_ONE,       /* the first operand */
     BAL_FORMULA_HADAMARD,  /* the product of both, element by element */
-    BAL_FORMULA_KRONECKER, /* of the first, and the second of rows2 x cols2 */
+    BAL_FORMULA_KRONECKER, /* of the first, and the second of rows2 x cols2; a
+                            * row of each fits in half a chunk */
 } bal_formula;
 
 /* How the formula's value x meets a weight w. */
