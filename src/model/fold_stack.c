@@ -6,14 +6,16 @@
 
 #include "core/error.h"
 #include "model/fold_edits.h"
+#include "model/fold_experts.h"
 #include "model/peft_config.h"
 
 static const char layer[] = ".base_layer";
 
 typedef struct found {
-    size_t entry;
-    const char *parameter; /* "experts.gate_up_proj" of target_parameters */
+    const char *path; /* "model.layers.0.mlp.experts.gate_up_proj" */
+    size_t entry;     /* BAL_NONE: each expert is a tensor of its own */
     bool straight, turned;
+    bal_experts apart;
 } found;
 
 /* The length of a module's path without what PEFT nested it in. */
@@ -44,8 +46,54 @@ static void try_tensor(const bal_edits *self, const bal_adapted *row,
     out->entry = entry;
 }
 
+/* The same of experts that the base has apart, [out / parts, in] each. */
+static int try_apart(const bal_edits *self, const bal_adapted *row, found *out,
+                     bal_error *err)
+{
+    size_t entry;
+    int rc = bal_experts_find(&out->apart, &self->fit, out->path, err);
+    if (rc || !out->apart.count || row->rank % out->apart.count)
+        return rc;
+    rc = bal_experts_at(&out->apart, &self->fit, 0, 0, &entry, err);
+    if (rc)
+        return rc;
+    const bal_tensor *tensor = bal_model_at(self->base, entry);
+    out->straight = tensor->rank == 2 && tensor->shape[1] == row->in &&
+                    tensor->shape[0] * out->apart.parts == row->out;
+    return 0;
+}
+
+/* Does the module have a parameter of that name, and do its factors fit it? */
+static int try_name(bal_edits *self, const bal_adapted *row, const char *name,
+                    found *out, bal_error *err)
+{
+    const char *dot = strrchr(name, '.');
+    BAL_LOCAL(bal_buf) path = { 0 };
+    size_t entry;
+
+    *out = (found){ .entry = BAL_NONE };
+    if (!dot)
+        return 0;
+    int rc = bal_buf_format(&path, err, "%.*s%s",
+                            (int)outer_length(row->module), row->module, dot);
+    if (rc)
+        return rc;
+    out->path = bal_arena_copy(&self->arena, bal_buf_string(&path), path.len);
+    if (!out->path)
+        return bal_fail_memory(err, "folding an adapter");
+    if (!bal_peft_named(out->path, name))
+        return 0;
+    rc = bal_fit_find(&self->fit, &entry, out->path, "", err);
+    if (rc)
+        return rc;
+    if (entry == BAL_NONE)
+        return try_apart(self, row, out, err);
+    try_tensor(self, row, entry, out);
+    return 0;
+}
+
 /* The one of target_parameters that fits. */
-static int find(const bal_edits *self, const bal_adapted *row, found *out,
+static int find(bal_edits *self, const bal_adapted *row, found *out,
                 bal_error *err)
 {
     const json_t *names =
@@ -53,25 +101,11 @@ static int find(const bal_edits *self, const bal_adapted *row, found *out,
     size_t fitting = 0;
 
     for (size_t i = 0; i < json_array_size(names); i++) {
-        BAL_LOCAL(bal_buf) path = { 0 };
         const char *name = json_string_value(json_array_get(names, i));
-        const char *dot = name ? strrchr(name, '.') : NULL;
-        found one = { .entry = BAL_NONE, .parameter = name };
-        size_t entry;
-
-        if (!dot)
-            continue;
-        int rc =
-            bal_buf_format(&path, err, "%.*s%s", (int)outer_length(row->module),
-                           row->module, dot);
-        if (!rc)
-            rc = bal_fit_find(&self->fit, &entry, bal_buf_string(&path), "",
-                              err);
+        found one = { 0 };
+        int rc = name ? try_name(self, row, name, &one, err) : 0;
         if (rc)
             return rc;
-        if (entry == BAL_NONE || !bal_peft_named(bal_buf_string(&path), name))
-            continue;
-        try_tensor(self, row, entry, &one);
         if (!one.straight && !one.turned)
             continue;
         *out = one;
@@ -88,23 +122,18 @@ static int find(const bal_edits *self, const bal_adapted *row, found *out,
 }
 
 /* PEFT's patterns see the parameter's own path. */
-static int scale_of(const bal_edits *self, const bal_adapted *row,
-                    const found *stack, uint64_t rank, double *scale,
-                    bal_error *err)
+static int scale_of(const bal_edits *self, const found *stack, uint64_t rank,
+                    double *scale, bal_error *err)
 {
-    BAL_LOCAL(bal_buf) path = { 0 };
     bal_peft_scales scales = { 0 };
-    int rc =
-        bal_buf_format(&path, err, "%.*s%s", (int)outer_length(row->module),
-                       row->module, strrchr(stack->parameter, '.'));
+    int rc = bal_peft_scales_init(&scales, self->parts.config, err);
     if (!rc)
-        rc = bal_peft_scales_init(&scales, self->parts.config, err);
-    if (!rc)
-        rc = bal_peft_scale(scale, &scales, bal_buf_string(&path), rank, err);
+        rc = bal_peft_scale(scale, &scales, stack->path, rank, err);
     bal_peft_scales_done(&scales);
     return rc;
 }
 
+/* The experts' matrices, one after the other. */
 static void fill(bal_update *change, const bal_adapted *row, uint64_t experts,
                  bool is_turned)
 {
@@ -132,14 +161,86 @@ static void fill(bal_update *change, const bal_adapted *row, uint64_t experts,
     };
 }
 
+static int edit(bal_edits *self, size_t entry, const bal_update *update,
+                bal_error *err)
+{
+    bal_edit *to = NULL;
+    bal_update *copy = bal_arena_alloc(&self->arena, sizeof(*copy));
+    if (!copy)
+        return bal_fail_memory(err, "folding an adapter");
+
+    *copy = *update;
+    int rc = bal_fit_floats(bal_model_at(self->base, entry), err);
+    if (!rc)
+        rc = bal_edits_touch(self, &to, entry, err);
+    if (!rc)
+        to->change = copy;
+    return rc;
+}
+
+static int edit_stack(bal_edits *self, const bal_adapted *row,
+                      const found *stack, bal_error *err)
+{
+    const bal_tensor *tensor = bal_model_at(self->base, stack->entry);
+    uint64_t experts = tensor->rank == 3 ? tensor->shape[0] : 1;
+    bool square = stack->straight && stack->turned;
+    bool is_turned = square ? bal_fit_stack_turned(&self->fit) : stack->turned;
+    bal_update update;
+
+    fill(&update, row, experts, is_turned);
+    int rc = scale_of(self, stack, row->rank / experts, &update.scale, err);
+    if (rc)
+        return rc;
+    return edit(self, stack->entry, &update, err);
+}
+
+/* One tensor of one expert: some rows of its matrix. */
+static int edit_part(bal_edits *self, const bal_adapted *row,
+                     const found *stack, const bal_update *whole, uint64_t n,
+                     bal_error *err)
+{
+    const bal_experts *apart = &stack->apart;
+    uint64_t expert = n / apart->parts;
+    size_t part = (size_t)(n % apart->parts);
+    bal_update update = *whole;
+    bal_operand *product = &update.operands[0];
+    size_t entry;
+    int rc = bal_experts_at(apart, &self->fit, expert, part, &entry, err);
+    if (rc)
+        return rc;
+
+    update.rows = row->out / apart->parts;
+    product->left.start =
+        expert * product->left.step + part * update.rows * product->left.down;
+    product->right.start = expert * product->right.step;
+    const bal_tensor *tensor =
+        entry == BAL_NONE ? NULL : bal_model_at(self->base, entry);
+    if (!tensor || tensor->rank != 2 || tensor->shape[0] != update.rows ||
+        tensor->shape[1] != update.cols)
+        return bal_fail(err, BAL_ECORRUPT,
+                        "module '%s' of the adapter does not fit expert %llu "
+                        "of the base",
+                        row->module, (unsigned long long)expert);
+    return edit(self, entry, &update, err);
+}
+
+static int edit_apart(bal_edits *self, const bal_adapted *row,
+                      const found *stack, bal_error *err)
+{
+    uint64_t experts = stack->apart.count;
+    bal_update update;
+
+    fill(&update, row, experts, false);
+    int rc = scale_of(self, stack, row->rank / experts, &update.scale, err);
+    for (uint64_t i = 0; i < experts * stack->apart.parts && !rc; i++)
+        rc = edit_part(self, row, stack, &update, i, err);
+    return rc;
+}
+
 int bal_edits_stack(bal_edits *self, const bal_adapted *row, bal_error *err)
 {
-    found stack = { .entry = BAL_NONE };
-    bal_edit *edit = NULL;
-    bal_update *change = bal_arena_alloc(&self->arena, sizeof(*change));
+    found stack = { 0 };
 
-    if (!change)
-        return bal_fail_memory(err, "folding an adapter");
     if (row->slots[BAL_SLOT_MAGNITUDE] != BAL_NONE ||
         row->slots[BAL_SLOT_BIAS] != BAL_NONE)
         return bal_fail(err, BAL_EUNSUPPORTED,
@@ -149,19 +250,7 @@ int bal_edits_stack(bal_edits *self, const bal_adapted *row, bal_error *err)
     int rc = find(self, row, &stack, err);
     if (rc)
         return rc;
-
-    const bal_tensor *tensor = bal_model_at(self->base, stack.entry);
-    uint64_t experts = tensor->rank == 3 ? tensor->shape[0] : 1;
-    bool square = stack.straight && stack.turned;
-    bool is_turned = square ? bal_fit_stack_turned(&self->fit) : stack.turned;
-    fill(change, row, experts, is_turned);
-    rc = scale_of(self, row, &stack, row->rank / experts, &change->scale, err);
-    if (!rc)
-        rc = bal_fit_floats(tensor, err);
-    if (!rc)
-        rc = bal_edits_touch(self, &edit, stack.entry, err);
-    if (rc)
-        return rc;
-    edit->change = change;
-    return 0;
+    if (stack.entry == BAL_NONE)
+        return edit_apart(self, row, &stack, err);
+    return edit_stack(self, row, &stack, err);
 }
