@@ -36,7 +36,7 @@ typedef struct bal_entries {
     size_t count;
     bal_dtype dtype;
     const bal_buf *config;
-    bal_model *files;
+    bal_model *files; /* NULL: there is no other adapter */
 } bal_entries;
 BAL_CHECK int bal_entries_add(bal_model *to, const bal_entries *self,
                               bal_error *err);

@@ -74,7 +74,8 @@ int bal_entries_add(bal_model *to, const bal_entries *self, bal_error *err)
         if (!rc)
             rc = add_factor(to, self, i, BAL_MADE_B, err);
     }
-    for (size_t i = 0; !rc && i < bal_model_count(self->files); i++) {
+    size_t files = self->files ? bal_model_count(self->files) : 0;
+    for (size_t i = 0; !rc && i < files; i++) {
         const bal_tensor *entry = bal_model_at(self->files, i);
 
         if (entry->part == BAL_PART_FILE &&
