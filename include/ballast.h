@@ -349,6 +349,23 @@ BAL_API BAL_CHECK int bal_lora_scale(bal_model **out, bal_model *adapter,
                                      double factor, const char *dtype,
                                      bal_error *err);
 
+typedef struct bal_extract_options {
+    bal_lora_options lora;      /* dtype NULL: F32 */
+    uint64_t seed;              /* of the numbers that the search begins with */
+    const char *const *targets; /* names of modules, "q_proj" or a longer end of
+                                   a path; none: all linear ones */
+    size_t target_count;
+    const char *base_model; /* that the config names, NULL: what delta tells */
+} bal_extract_options;
+/* The adapter that is nearest to a delta: for each matrix that changed, of a
+ * linear module, the nearest map of that rank (to about 1e-6 of what is left
+ * out), by a randomised search. Factors are computed when they are read, ranks
+ * of an energy at once. EINVAL: no delta, or nothing to be had of it, or
+ * nothing that a target names; EUNSUPPORTED: weights stored transposed. */
+BAL_API BAL_CHECK int bal_lora_extract(bal_model **out, bal_model *delta,
+                                       const bal_extract_options *options,
+                                       bal_work *work, bal_error *err);
+
 /* Two adapters' maps for one module, 0 where one of them has none, in
  * Frobenius' norm. */
 typedef struct bal_lora_row {
@@ -374,6 +391,14 @@ BAL_API BAL_CHECK int bal_lora_compare(bal_residual *residual, bal_model *a,
                                        bal_model *b, bal_work *work,
                                        bal_lora_fn *fn, void *ctx,
                                        bal_error *err);
+
+/* The same of an adapter and the delta that it was extracted from, by the names
+ * of the delta's tensors. Those that the adapter does not have have rank 0 and
+ * norms of 0, and are not in the residual. */
+BAL_API BAL_CHECK int bal_lora_distance(bal_residual *residual,
+                                        bal_model *delta, bal_model *adapter,
+                                        bal_work *work, bal_lora_fn *fn,
+                                        void *ctx, bal_error *err);
 
 /* ---- commits ----------------------------------------------------------- */
 

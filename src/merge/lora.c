@@ -18,7 +18,7 @@ int bal_rank_check(uint64_t rank, double energy, bal_error *err)
     return 0;
 }
 
-static int check_options(const bal_lora_options *options, bal_error *err)
+int bal_rank_choice(const bal_lora_options *options, bal_error *err)
 {
     bool ranked = options->rank != 0;
     bool energetic = options->energy != 0;
@@ -48,7 +48,7 @@ int bal_lora_resize(bal_model **out, bal_model *adapter,
     int rc = check_kind(adapter, err);
 
     if (!rc)
-        rc = check_options(options, err);
+        rc = bal_rank_choice(options, err);
     if (!rc && options->dtype)
         rc = bal_setting_dtype(&how.dtype, options->dtype, "dtype", err);
     return rc ? rc : bal_shrink_open(out, adapter, &how, work, err);

@@ -1,12 +1,11 @@
 /* Two adapters, module by module, as the maps they are: the difference of two
  * maps is a map of low rank, too. */
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/error.h"
 #include "core/pool.h"
+#include "merge/loss.h"
 #include "merge/lowrank.h"
 
 /* What is compared, and what came of it. */
@@ -112,31 +111,13 @@ static int compare_one(size_t i, void *ctx, bal_error *err)
     return rc ? bal_within(err, rc, "module '%s'", of->row.module) : 0;
 }
 
-static double relative(double difference, double norm)
+static bal_residual sum_up(const comparison *self)
 {
-    if (difference == 0)
-        return 0;
-    return norm > 0 ? difference / norm : (double)INFINITY;
-}
+    bal_loss sum = { 0 };
 
-static void sum_up(bal_residual *out, const comparison *self)
-{
-    double difference2 = 0;
-    double norm2 = 0;
-
-    *out = (bal_residual){ 0 };
-    for (size_t i = 0; i < self->count; i++) {
-        const bal_lora_row *row = &self->pairs[i].row;
-        double here = relative(row->difference, row->norm_a);
-
-        difference2 += row->difference * row->difference;
-        norm2 += row->norm_a * row->norm_a;
-        if (here <= out->worst)
-            continue;
-        out->worst = here;
-        snprintf(out->module, sizeof(out->module), "%s", row->module);
-    }
-    out->total = relative(sqrt(difference2), sqrt(norm2));
+    for (size_t i = 0; i < self->count; i++)
+        bal_loss_add(&sum, &self->pairs[i].row);
+    return bal_loss_residual(&sum);
 }
 
 int bal_lora_compare(bal_residual *residual, bal_model *a, bal_model *b,
@@ -154,7 +135,7 @@ int bal_lora_compare(bal_residual *residual, bal_model *a, bal_model *b,
     if (rc)
         return rc;
     if (residual)
-        sum_up(residual, &self);
+        *residual = sum_up(&self);
     for (size_t i = 0; fn && i < self.count; i++) {
         if (fn(ctx, &self.pairs[i].row))
             break;

@@ -15,6 +15,8 @@ typedef struct bal_shrink {
     int dtype;           /* of the result, -1: of the adapter's factors */
 } bal_shrink;
 
+/* EINVAL: not just one of a rank and an energy, or no such. */
+BAL_CHECK int bal_rank_choice(const bal_lora_options *options, bal_error *err);
 /* EINVAL: more than there can be. */
 BAL_CHECK int bal_rank_check(uint64_t rank, double energy, bal_error *err);
 

@@ -9,7 +9,8 @@ import pytest
 from support import BALLAST, Store, environment, model, run
 
 COMMANDS = [
-    "init", "commit", "delta", "apply", "checkout", "merge", "lora", "methods",
+    "init", "commit", "delta", "apply", "checkout", "merge", "lora", "extract-lora",
+    "methods",
     "import-mergekit", "export-mergekit", "log",
     "reflog", "refs", "reset", "show", "ls", "cat", "diff", "wdelta",
     "grant", "revoke", "grants", "forget", "verify", "proofs", "fsck", "gc",

@@ -1,0 +1,323 @@
+/* A delta as the nearest adapter. */
+#include "merge/extract.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/arith.h"
+#include "core/error.h"
+#include "core/json.h"
+#include "merge/factored.h"
+#include "merge/settings.h"
+#include "merge/shrink.h"
+#include "merge/sketch.h"
+#include "model/elements.h"
+
+static const char weight[] = ".weight";
+
+/* Looked up rather than multiplied with: by the last part of a path. */
+static const char *const embeddings[] = {
+    "embed_tokens",
+    "wte",
+    "wpe",
+    "word_embeddings",
+    "position_embeddings",
+    "embed_in",
+    "embeddings",
+    "tok_embeddings",
+    "token_type_embeddings",
+    "embedding",
+    "embed_positions",
+};
+
+/* Modules that are Conv1D in models of GPT-2's kind. */
+static const char *const turned[] = { "c_attn", "c_proj", "c_fc", "q_attn" };
+
+typedef struct extract {
+    bal_factored made;
+    bal_model *delta;
+    size_t *entries; /* beside the modules */
+    uint64_t seed;
+    double energy;
+} extract;
+
+static int no_memory(bal_error *err)
+{
+    return bal_fail_memory(err, "extracting an adapter");
+}
+
+/* ---- tensors ------------------------------------------------------------ */
+
+static bool ends_with_one(const char *module, const char *const *names,
+                          size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (bal_peft_named(module, names[i]))
+            return true;
+    }
+    return false;
+}
+
+int bal_extract_module(bool *is, bal_buf *out, const bal_tensor *tensor,
+                       bal_error *err)
+{
+    size_t len = strlen(tensor->name);
+    size_t tail = sizeof(weight) - 1;
+
+    bal_buf_clear(out);
+    *is = false;
+    if (tensor->part != BAL_PART_TENSOR ||
+        tensor->form != BAL_FORM_DIFFERENCE || tensor->rank != 2 ||
+        !tensor->shape[0] || !tensor->shape[1] || len <= tail ||
+        strcmp(tensor->name + len - tail, weight) != 0)
+        return 0;
+    int rc = bal_buf_append(out, tensor->name, len - tail, err);
+    *is = !rc && !ends_with_one(bal_buf_string(out), embeddings,
+                                sizeof(embeddings) / sizeof(embeddings[0]));
+    return rc;
+}
+
+int bal_difference_rows(double *to, void *ctx, size_t start, size_t count,
+                        bal_error *err)
+{
+    const bal_difference *self = ctx;
+
+    return bal_elements_read(to, self->delta, self->entry,
+                             (uint64_t)start * self->columns,
+                             count * self->columns, err);
+}
+
+/* ---- factors ------------------------------------------------------------ */
+
+static int search(bal_spectrum *out, extract *self, size_t i, size_t *rank,
+                  bal_error *err)
+{
+    const bal_joined *module = &self->made.modules[i];
+    bal_difference rows = { self->delta, self->entries[i], (size_t)module->in };
+    const bal_sketch sketch = {
+        .m = (size_t)module->out,
+        .n = (size_t)module->in,
+        .rows = bal_difference_rows,
+        .ctx = &rows,
+        .seed = self->seed,
+        .name = module->module,
+    };
+
+    return bal_sketch_run(out, &sketch, rank, self->energy, err);
+}
+
+static int compute(bal_lowrank *out, bal_factored *made, size_t i,
+                   bal_error *err)
+{
+    BAL_LOCAL(bal_spectrum) spectrum = { 0 };
+    size_t rank = (size_t)made->modules[i].rank;
+    int rc = search(&spectrum, (extract *)made, i, &rank, err);
+
+    return rc ? rc : bal_spectrum_cut(out, &spectrum, rank, err);
+}
+
+static void drop(bal_factored *made)
+{
+    extract *self = (extract *)made;
+
+    bal_model_free(self->delta);
+    free(self->entries);
+}
+
+static int find_rank(size_t i, void *ctx, bal_error *err)
+{
+    extract *self = ctx;
+    BAL_LOCAL(bal_spectrum) spectrum = { 0 };
+    size_t rank = 0;
+    int rc = search(&spectrum, self, i, &rank, err);
+    if (rc)
+        return bal_within(err, rc, "module '%s'", self->made.modules[i].module);
+
+    self->made.modules[i].rank = rank;
+    return 0;
+}
+
+/* ---- modules ------------------------------------------------------------ */
+
+static int add_module(extract *self, size_t entry, const char *name,
+                      uint64_t rank, bal_error *err)
+{
+    bal_factored *made = &self->made;
+    const uint64_t *shape = bal_model_at(self->delta, entry)->shape;
+    const char *module = bal_arena_copy(&made->model.arena, name, strlen(name));
+    if (!module)
+        return no_memory(err);
+
+    if (ends_with_one(module, turned, sizeof(turned) / sizeof(turned[0])))
+        return bal_fail(err, BAL_EUNSUPPORTED,
+                        "tensor '%s.weight' may be stored transposed (Conv1D), "
+                        "which is not extracted",
+                        name);
+    self->entries[made->count] = entry;
+    made->modules[made->count++] = (bal_joined){
+        .module = module, .rank = rank, .in = shape[1], .out = shape[0]
+    };
+    return 0;
+}
+
+/* How many modules each target names: none is a slip of the pen. */
+static int check_targets(const extract *self,
+                         const bal_extract_options *options, bal_error *err)
+{
+    for (size_t i = 0; i < options->target_count; i++) {
+        bool used = false;
+        for (size_t k = 0; k < self->made.count && !used; k++)
+            used = bal_peft_named(self->made.modules[k].module,
+                                  options->targets[i]);
+        if (!used)
+            return bal_fail(err, BAL_EINVAL,
+                            "no linear module that changed is named '%s'",
+                            options->targets[i]);
+    }
+    if (!self->made.count)
+        return bal_fail(err, BAL_EINVAL,
+                        "no weight of a linear module has changed");
+    return 0;
+}
+
+static int find_modules(extract *self, const bal_extract_options *options,
+                        bal_error *err)
+{
+    BAL_LOCAL(bal_buf) module = { 0 };
+    size_t count = bal_model_count(self->delta);
+    bool is;
+
+    self->made.modules = calloc(count + 1, sizeof(*self->made.modules));
+    self->entries = calloc(count + 1, sizeof(*self->entries));
+    if (!self->made.modules || !self->entries)
+        return no_memory(err);
+    for (size_t i = 0; i < count; i++) {
+        int rc =
+            bal_extract_module(&is, &module, bal_model_at(self->delta, i), err);
+        const char *name = bal_buf_string(&module);
+        if (!rc && is &&
+            (!options->target_count ||
+             ends_with_one(name, options->targets, options->target_count)))
+            rc = add_module(self, i, name, options->lora.rank, err);
+        if (rc)
+            return rc;
+    }
+    return check_targets(self, options, err);
+}
+
+/* ---- config ------------------------------------------------------------- */
+
+/* Is every module that is linear and ends so adapted? Then its last name says
+ * enough; else another one would get an adapter, too. */
+static bool covered(const extract *self, const char *name)
+{
+    size_t adapted = 0;
+    size_t all = 0;
+    char ending[256];
+
+    if (snprintf(ending, sizeof(ending), "%s%s", name, weight) >=
+        (int)sizeof(ending))
+        return false;
+    for (size_t i = 0; i < self->made.count; i++)
+        adapted += bal_peft_named(self->made.modules[i].module, name);
+    for (size_t i = 0; i < bal_model_count(self->delta); i++) {
+        const bal_tensor *tensor = bal_model_at(self->delta, i);
+        all += tensor->part == BAL_PART_TENSOR &&
+               tensor->form != BAL_FORM_RESIDUAL &&
+               tensor->form != BAL_FORM_REMOVED &&
+               bal_peft_named(tensor->name, ending);
+    }
+    return adapted == all;
+}
+
+static int add_targets(json_t *to, const extract *self, bal_error *err)
+{
+    BAL_OWN(json_t) seen = json_object();
+    if (!seen)
+        return no_memory(err);
+
+    for (size_t i = 0; i < self->made.count; i++) {
+        const char *module = self->made.modules[i].module;
+        assert(module);
+        const char *dot = strrchr(module, '.');
+        const char *name = dot ? dot + 1 : module;
+        bool told = json_object_get(seen, name) || !covered(self, name);
+        if (json_object_set_new(seen, name, json_true()) ||
+            (!told && json_array_append_new(to, json_string(name))))
+            return no_memory(err);
+    }
+    return 0;
+}
+
+static int list(extract *self, const char *base_model, bal_error *err)
+{
+    bal_loras like = { 0 };
+    BAL_OWN(json_t)
+    config =
+        json_pack("{s:s, s:n, s:s?, s:s, s:b, s:b, s:f, s:[]}", "peft_type",
+                  "LORA", "task_type", "base_model_name_or_path", base_model,
+                  "bias", "none", "fan_in_fan_out", 0, "use_dora", 0,
+                  "lora_dropout", 0.0, "target_modules");
+    if (!config)
+        return no_memory(err);
+    int rc = add_targets(json_object_get(config, "target_modules"), self, err);
+    like.config = config;
+    return rc ? rc : bal_factored_list(&self->made, &like, err);
+}
+
+/* ---- opening ------------------------------------------------------------ */
+
+static int plan(extract *self, const bal_extract_options *options,
+                bal_work *work, bal_error *err)
+{
+    bal_factored *made = &self->made;
+    const bal_facts *of = bal_model_facts(self->delta);
+    bal_facts facts = { .kind = BAL_KIND_ADAPTER,
+                        .name = of->name,
+                        .base_model = options->base_model ? options->base_model
+                                                          : of->base_model,
+                        .revision = of->revision };
+    int dtype = BAL_F32;
+    int rc = options->lora.dtype
+                 ? bal_setting_dtype(&dtype, options->lora.dtype, "dtype", err)
+                 : 0;
+
+    made->dtype = (bal_dtype)dtype;
+    if (!rc)
+        rc = find_modules(self, options, err);
+    if (!rc && !options->lora.rank)
+        rc = bal_pool_run(work, made->count, find_rank, self, err);
+    if (!rc)
+        rc = list(self, facts.base_model, err);
+    if (!rc)
+        rc = bal_model_tell(&made->model, &facts, err);
+    return rc ? rc : bal_model_ready(&made->model, err);
+}
+
+int bal_lora_extract(bal_model **out, bal_model *delta,
+                     const bal_extract_options *options, bal_work *work,
+                     bal_error *err)
+{
+    const bal_facts *facts = bal_model_facts(delta);
+    int rc = bal_rank_choice(&options->lora, err);
+    if (rc)
+        return rc;
+    if (facts->kind != BAL_KIND_DELTA)
+        return bal_fail(err, BAL_EINVAL, "'%s' is of kind '%s', not a delta",
+                        facts->name ? facts->name : "",
+                        bal_kind_name(facts->kind));
+
+    extract *self = bal_factored_alloc(sizeof(*self), compute, drop);
+    if (!self)
+        return no_memory(err);
+    self->delta = bal_model_ref(delta);
+    self->seed = options->seed;
+    self->energy = options->lora.energy;
+    BAL_OWN(bal_model) model = &self->made.model;
+    rc = plan(self, options, work, err);
+    if (rc)
+        return rc;
+    *out = BAL_TAKE(model);
+    return 0;
+}
