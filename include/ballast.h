@@ -373,6 +373,13 @@ typedef struct bal_lora_row {
     uint64_t rank_a, rank_b; /* as stored; 0: there is no such module */
     double norm_a, norm_b;
     double difference; /* |b - a| */
+    /* By bal_lora_spaces: how the maps' column spaces (what they put out) lie
+     * to each other, and their row spaces (what they look at). The mean of the
+     * squares of the principal angles' cosines, 1 where one space lies in the
+     * other; and the largest of these angles, in degrees. NaN: a map is 0, or
+     * not there. */
+    double columns, rows;
+    double column_angle, row_angle;
 } bal_lora_row;
 typedef int bal_lora_fn(void *ctx, const bal_lora_row *row);
 
@@ -391,6 +398,11 @@ BAL_API BAL_CHECK int bal_lora_compare(bal_residual *residual, bal_model *a,
                                        bal_model *b, bal_work *work,
                                        bal_lora_fn *fn, void *ctx,
                                        bal_error *err);
+/* The same with how their spaces lie to each other. */
+BAL_API BAL_CHECK int bal_lora_spaces(bal_residual *residual, bal_model *a,
+                                      bal_model *b, bal_work *work,
+                                      bal_lora_fn *fn, void *ctx,
+                                      bal_error *err);
 
 /* The same of an adapter and the delta that it was extracted from, by the names
  * of the delta's tensors. Those that the adapter does not have have rank 0 and

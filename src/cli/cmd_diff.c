@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "cli/commands.h"
+#include "cli/diff_maps.h"
 #include "core/error.h"
 
 struct diff_opts {
@@ -44,6 +45,7 @@ typedef struct comparison {
     bool unmeasured; /* a change that is not in these sums */
     double most;     /* relative change of the most changed tensor */
     const char *most_name;
+    bal_diff_maps maps;
     int rc;
     bal_error err;
 } comparison;
@@ -53,6 +55,7 @@ static void comparison_done(comparison *self)
     bal_named_done(&self->a);
     bal_named_done(&self->b);
     bal_buf_done(&self->entries);
+    bal_diff_maps_done(&self->maps);
 }
 
 static int keep(comparison *self, const bal_diff_row *row)
@@ -170,6 +173,7 @@ static void text(const comparison *self, bool stat)
     }
     if (stat)
         text_stat(out, self);
+    bal_diff_maps_text(out, &self->maps, stat);
 }
 
 /* ---- JSON --------------------------------------------------------------- */
@@ -283,6 +287,7 @@ static void document(const comparison *self, double threshold)
     bal_json_key(&json, "threshold");
     bal_json_f64(&json, threshold);
     json_probes(&json);
+    bal_diff_maps_json(&json, &self->maps);
     bal_doc_close(&json, out);
 }
 
@@ -315,6 +320,9 @@ static int run(bal_cli *cli, const void *values, bal_error *err)
         *err = both.err;
         rc = both.rc;
     }
+    if (!rc)
+        rc = bal_diff_maps_fill(&both.maps, cli, both.a.model, both.b.model,
+                                err);
     if (rc)
         return rc;
     cli->status = given->exit_code && both.entries.len ? 1 : 0;
@@ -331,10 +339,16 @@ const bal_command bal_cmd_diff = {
     .name = "diff",
     .synopsis = "A B [OPTIONS]",
     .summary = "compare two models, tensor by tensor",
-    .about = "A and B are commits, folders or safetensors files; a folder that "
-             "has the name of a ref is meant by './NAME'. The relative change "
-             "is |b - a| / |a|, in 2-norms; a tensor that one of two "
-             "deltas lacks counts as zero there. Side files are not compared.",
+    .about =
+        "A and B are commits, folders or safetensors files; a folder that "
+        "has the name of a ref is meant by './NAME'. The relative change "
+        "is |b - a| / |a|, in 2-norms; a tensor that one of two "
+        "deltas lacks counts as zero there. Side files are not compared.\n\n"
+        "Two adapters are compared as maps, too, for factors may differ "
+        "where the maps do not: norms, the cosine between the maps, and "
+        "how their column and row spaces lie to each other (the mean of "
+        "the squared cosines of the principal angles, 1 where one space "
+        "lies in the other; with --stat the largest angle).",
     .examples = "ballast diff main~1 main\n"
                 "ballast diff support ./support-ft --exit-code --stat\n",
     .arg = "MODEL",

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/pool.h"
+#include "merge/angles.h"
 #include "merge/loss.h"
 #include "merge/lowrank.h"
 
@@ -17,6 +18,7 @@ typedef struct pair {
 
 typedef struct comparison {
     bal_model *models[2];
+    bool spaces;
     bal_loras loras[2];
     pair *pairs;
     size_t count;
@@ -74,9 +76,9 @@ static int make_pairs(comparison *self, bal_error *err)
     return rc;
 }
 
-/* |a|, |b| or |b - a|, by what each side's factor is. */
-static int norm_of(double *out, const comparison *self, const pair *of,
-                   const double factors[2], bal_error *err)
+/* Of a, b or b - a, by what each side's factor is. */
+static int spectrum_of(bal_spectrum *out, const comparison *self,
+                       const pair *of, const double factors[2], bal_error *err)
 {
     BAL_LOCAL(bal_lowrank) map = { 0 };
     size_t rank = 0;
@@ -92,23 +94,47 @@ static int norm_of(double *out, const comparison *self, const pair *of,
                               of->sides[i], err);
         at += of->sides[i]->rank;
     }
-    return rc ? rc : bal_lowrank_norm(out, &map, err);
+    return rc ? rc : bal_spectrum_init(out, &map, err);
+}
+
+static int compare_spaces(bal_lora_row *row, const bal_spectrum *a,
+                          const bal_spectrum *b, bal_error *err)
+{
+    bal_angles columns;
+    bal_angles rows;
+    int rc = bal_angles_between(&columns, &rows, a, b, err);
+    if (rc)
+        return rc;
+
+    row->columns = columns.overlap;
+    row->column_angle = columns.largest;
+    row->rows = rows.overlap;
+    row->row_angle = rows.largest;
+    return 0;
 }
 
 static int compare_one(size_t i, void *ctx, bal_error *err)
 {
-    static const double a[] = { 1, 0 };
-    static const double b[] = { 0, 1 };
-    static const double both[] = { -1, 1 };
+    static const double factors[][2] = { { 1, 0 }, { 0, 1 }, { -1, 1 } };
     comparison *self = ctx;
     pair *of = &self->pairs[i];
-    int rc = norm_of(&of->row.norm_a, self, of, a, err);
+    BAL_LOCAL(bal_spectrum) a = { 0 };
+    BAL_LOCAL(bal_spectrum) b = { 0 };
+    BAL_LOCAL(bal_spectrum) between = { 0 };
+    int rc = spectrum_of(&a, self, of, factors[0], err);
 
     if (!rc)
-        rc = norm_of(&of->row.norm_b, self, of, b, err);
+        rc = spectrum_of(&b, self, of, factors[1], err);
     if (!rc)
-        rc = norm_of(&of->row.difference, self, of, both, err);
-    return rc ? bal_within(err, rc, "module '%s'", of->row.module) : 0;
+        rc = spectrum_of(&between, self, of, factors[2], err);
+    if (!rc && self->spaces)
+        rc = compare_spaces(&of->row, &a, &b, err);
+    if (rc)
+        return bal_within(err, rc, "module '%s'", of->row.module);
+    of->row.norm_a = bal_spectrum_norm(&a);
+    of->row.norm_b = bal_spectrum_norm(&b);
+    of->row.difference = bal_spectrum_norm(&between);
+    return 0;
 }
 
 static bal_residual sum_up(const comparison *self)
@@ -120,25 +146,40 @@ static bal_residual sum_up(const comparison *self)
     return bal_loss_residual(&sum);
 }
 
+static int compare(bal_residual *residual, comparison *self, bal_work *work,
+                   bal_lora_fn *fn, void *ctx, bal_error *err)
+{
+    int rc = bal_loras_read(&self->loras[0], self->models[0], err);
+
+    if (!rc)
+        rc = bal_loras_read(&self->loras[1], self->models[1], err);
+    if (!rc)
+        rc = make_pairs(self, err);
+    if (!rc)
+        rc = bal_pool_run(work, self->count, compare_one, self, err);
+    if (rc)
+        return rc;
+    if (residual)
+        *residual = sum_up(self);
+    for (size_t i = 0; fn && i < self->count; i++) {
+        if (fn(ctx, &self->pairs[i].row))
+            break;
+    }
+    return 0;
+}
+
 int bal_lora_compare(bal_residual *residual, bal_model *a, bal_model *b,
                      bal_work *work, bal_lora_fn *fn, void *ctx, bal_error *err)
 {
     BAL_LOCAL(comparison) self = { .models = { a, b } };
-    int rc = bal_loras_read(&self.loras[0], a, err);
 
-    if (!rc)
-        rc = bal_loras_read(&self.loras[1], b, err);
-    if (!rc)
-        rc = make_pairs(&self, err);
-    if (!rc)
-        rc = bal_pool_run(work, self.count, compare_one, &self, err);
-    if (rc)
-        return rc;
-    if (residual)
-        *residual = sum_up(&self);
-    for (size_t i = 0; fn && i < self.count; i++) {
-        if (fn(ctx, &self.pairs[i].row))
-            break;
-    }
-    return 0;
+    return compare(residual, &self, work, fn, ctx, err);
+}
+
+int bal_lora_spaces(bal_residual *residual, bal_model *a, bal_model *b,
+                    bal_work *work, bal_lora_fn *fn, void *ctx, bal_error *err)
+{
+    BAL_LOCAL(comparison) self = { .models = { a, b }, .spaces = true };
+
+    return compare(residual, &self, work, fn, ctx, err);
 }

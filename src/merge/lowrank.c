@@ -282,13 +282,3 @@ int bal_spectrum_cut(bal_lowrank *out, const bal_spectrum *self, size_t rank,
     free(down);
     return rc;
 }
-
-int bal_lowrank_norm(double *out, bal_lowrank *of, bal_error *err)
-{
-    BAL_LOCAL(bal_spectrum) spectrum = { 0 };
-    int rc = bal_spectrum_init(&spectrum, of, err);
-    if (rc)
-        return rc;
-    *out = bal_spectrum_norm(&spectrum);
-    return 0;
-}

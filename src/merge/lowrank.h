@@ -47,6 +47,5 @@ double bal_spectrum_norm(const bal_spectrum *self);
  * zeros behind what M's own rank is. */
 BAL_CHECK int bal_spectrum_cut(bal_lowrank *out, const bal_spectrum *self,
                                size_t rank, bal_error *err);
-BAL_CHECK int bal_lowrank_norm(double *out, bal_lowrank *of, bal_error *err);
 
 #endif
