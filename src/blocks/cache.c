@@ -13,12 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "blocks/spares.h"
 #include "blocks/spill.h"
 #include "core/buf.h"
 #include "core/error.h"
 #include "core/hash.h"
 
-enum { BUCKETS = 4096, SPARES = 4 };
+enum { BUCKETS = 4096 };
 #define NO_SLOT SIZE_MAX
 
 /* RESTING: in its slot alone. */
@@ -49,18 +50,14 @@ struct bal_cache {
     cache_entry *newest;
     cache_entry *oldest;
     cache_entry *buckets[BUCKETS];
-    /* Memory that was let go of, for the next blocks of the same size: malloc
-     * would leave gaps, and the kernel give fresh pages. */
+    bal_spares spares;
+    bal_spill *spill; /* set once, before anything is read by it */
+    bool full;        /* a write failed: nothing more is written */
     struct {
-        void *memory;
-        size_t size;
-    } spares[SPARES];
-    size_t spare;         /* which is let go of next */
-    bal_spill *spill;     /* set once, before anything is read by it */
-    bool full;            /* a write failed: nothing more is written */
-    cache_entry **owners; /* of its slots */
-    size_t block;         /* bytes of a slot */
-    size_t *idle;         /* slots that were given back, the last first */
+        cache_entry *entry;
+    } * owners;   /* of its slots */
+    size_t block; /* bytes of a slot */
+    size_t *idle; /* slots that were given back, the last first */
     size_t idle_count;
     size_t used; /* slots that were ever given */
     size_t turn; /* the slot that is given once all are in use */
@@ -168,39 +165,15 @@ static size_t weight(const cache_entry *entry)
     return entry->cached.size + sizeof(*entry);
 }
 
-static void spare_locked(bal_cache *self, void *memory, size_t size)
-{
-    size_t i = self->spare;
-
-    if (size > self->cap / SPARES) {
-        free(memory);
-        return;
-    }
-    self->spare = (i + 1) % SPARES;
-    free(self->spares[i].memory);
-    self->spares[i].memory = memory;
-    self->spares[i].size = size;
-}
-
-static void *memory_locked(bal_cache *self, size_t size)
-{
-    for (size_t i = 0; i < SPARES; i++) {
-        void *memory = self->spares[i].memory;
-
-        if (!memory || self->spares[i].size != size)
-            continue;
-        self->spares[i].memory = NULL;
-        return memory;
-    }
-    return malloc(size + BAL_PAGE);
-}
-
 static void empty_locked(bal_cache *self, cache_entry *entry)
 {
     if (!entry->memory)
         return;
     self->held -= weight(entry);
-    spare_locked(self, entry->memory, entry->cached.size);
+    if (entry->cached.size <= self->cap / BAL_SPARES)
+        bal_spares_keep(&self->spares, entry->memory, entry->cached.size);
+    else
+        free(entry->memory);
     entry->memory = NULL;
 }
 
@@ -208,7 +181,7 @@ static void drop_slot_locked(bal_cache *self, cache_entry *entry)
 {
     if (entry->slot == NO_SLOT)
         return;
-    self->owners[entry->slot] = NULL;
+    self->owners[entry->slot].entry = NULL;
     self->idle[self->idle_count++] = entry->slot;
     entry->slot = NO_SLOT;
 }
@@ -241,12 +214,12 @@ static void shrink_locked(bal_cache *self)
 static size_t take_slot_locked(bal_cache *self)
 {
     size_t slot = self->turn;
-    cache_entry *owner = self->owners[slot];
+    cache_entry *owner = self->owners[slot].entry;
 
     self->turn = (slot + 1) % bal_spill_slots(self->spill);
     if (owner->stage == FILLING)
         return NO_SLOT;
-    self->owners[slot] = NULL;
+    self->owners[slot].entry = NULL;
     owner->slot = NO_SLOT;
     if (owner->stage == RESTING) {
         unlist_locked(self, owner);
@@ -275,7 +248,7 @@ static void spill_locked(bal_cache *self, cache_entry *entry)
         return;
 
     entry->slot = slot;
-    self->owners[slot] = entry;
+    self->owners[slot].entry = entry;
     pthread_mutex_unlock(&self->lock);
     bool written =
         bal_spill_write(self->spill, slot, entry->bytes, entry->cached.size);
@@ -302,7 +275,7 @@ static bool furnish_locked(bal_cache *self, cache_entry *entry)
 {
     self->held += weight(entry);
     shrink_locked(self);
-    entry->memory = memory_locked(self, entry->cached.size);
+    entry->memory = bal_spares_take(&self->spares, entry->cached.size);
     if (!entry->memory) {
         self->held -= weight(entry);
         return false;
@@ -496,11 +469,10 @@ void bal_cache_free(bal_cache *self)
     self->cap = 0;
     shrink_locked(self);
     for (size_t i = 0; self->spill && i < bal_spill_slots(self->spill); i++) {
-        if (self->owners[i])
-            throw_out_locked(self, self->owners[i]);
+        if (self->owners[i].entry)
+            throw_out_locked(self, self->owners[i].entry);
     }
-    for (size_t i = 0; i < SPARES; i++)
-        free(self->spares[i].memory);
+    bal_spares_done(&self->spares);
     free(self->owners);
     free(self->idle);
     bal_spill_free(self->spill);
