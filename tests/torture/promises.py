@@ -5,6 +5,7 @@ A scenario's prepare returns what it knows: `goes` (ids that may be lost),
 `marks` (byte runs that a finished deletion leaves nowhere below the root),
 `tree` (what the commit holds)."""
 
+import copy
 import json
 import os
 import shutil
@@ -166,8 +167,24 @@ def a_base(place):
     need(any(data[11:12] == b"\2" for name, data in blocks(place).items()
              if name not in before), "nothing is stored by what goes")
     only_theirs(place, facts, facts["blocks"])
+    near_runs_left_out(place, facts)
     facts["stays"] = content(place, "main")
     return facts
+
+
+def near_runs_left_out(place, facts):
+    """What stays, or comes after a kill, is near to what goes, and stored by
+    itself it has runs of bytes in common with that: those tell nothing."""
+    steps = [forget_one(facts), ["commit", "other", "-m", "after", "--ref",
+                                 "after"]]
+    for order in (steps, steps[::-1]):
+        rehearsal = copy.copy(place)
+        rehearsal.root = place.root + "-rehearsal"
+        shutil.copytree(place.root, rehearsal.root)
+        for step in order:
+            rehearsal.must(step)
+        only_theirs(rehearsal, facts, set())
+        shutil.rmtree(rehearsal.root)
 
 
 def base_deleted(case, place, done):
