@@ -343,7 +343,7 @@ static double overflow(bal_dtype dtype)
         [BAL_F16] = 65520,
         [BAL_BF16] = 0x1.ffp127,
         [BAL_F32] = 0x1.ffffffp127,
-        [BAL_F64] = INFINITY,
+        [BAL_F64] = (double)INFINITY,
     };
 
     return limits[dtype];

@@ -60,7 +60,7 @@ static void terms_are_added_one_after_the_other(void)
 
 static void a_sum_that_is_no_number_is_one_nan(void)
 {
-    static const double a[2] = { INFINITY, INFINITY };
+    static const double a[2] = { (double)INFINITY, (double)INFINITY };
     static const double b[2] = { 1, -1 };
     static const uint64_t nan = (uint64_t)0x7ff8 << 48;
     double want;
@@ -92,7 +92,8 @@ static void what_is_0_after_scaling_leaves_what_it_is_added_to(void)
 
 static void one_that_is_not_below_is_found_anywhere(void)
 {
-    static const double others[] = { 4, -4, INFINITY, -INFINITY, NAN };
+    static const double others[] = { 4, -4, (double)INFINITY, -(double)INFINITY,
+                                     (double)NAN };
     double x[37];
 
     for (size_t t = 0; t < bal_kernels_count(); t++) {
