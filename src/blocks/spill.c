@@ -9,7 +9,7 @@
 #include "core/arith.h"
 #include "core/file.h"
 
-enum { SHARE = 4 }; /* of the free bytes, one in so many */
+enum { SHARE = 16 }; /* of the free bytes, one in so many */
 
 struct bal_spill {
     int fd;
@@ -58,8 +58,8 @@ size_t bal_spill_slots(const bal_spill *self)
 
 bool bal_spill_write(bal_spill *self, size_t slot, const void *data, size_t len)
 {
-    return !bal_write_at(self->fd, (uint64_t)slot * self->slot, data, len,
-                         "decoded blocks", NULL);
+    return !bal_write_at(self->fd, (uint64_t)slot * self->slot, data, len, NULL,
+                         NULL);
 }
 
 bool bal_spill_read(const bal_spill *self, size_t slot, void *to, size_t len)

@@ -146,34 +146,44 @@ int bal_file_slurp(bal_buf *out, const char *path, size_t ceiling,
     return bal_buf_append(out, all.data, all.len, err);
 }
 
+/* A piece of what is left; at NULL: where the file is. */
+static ssize_t write_some(int fd, const uint64_t *at, const char *data,
+                          size_t len)
+{
+    size_t most = bal_min(len, PIECE);
+
+    return at ? pwrite(fd, data, most, (off_t)*at) : write(fd, data, most);
+}
+
+static int write_pieces(int fd, uint64_t *at, const char *data, size_t len,
+                        const char *path, bal_error *err)
+{
+    while (len) {
+        ssize_t put = write_some(fd, at, data, len);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0 && !path)
+            return bal_fail_errno(err, "writing it");
+        if (put < 0)
+            return bal_fail_errno(err, "writing '%s'", path);
+        data += put;
+        len -= (size_t)put;
+        if (at)
+            *at += (uint64_t)put;
+    }
+    return 0;
+}
+
 int bal_write_all(int fd, const void *data, size_t len, const char *path,
                   bal_error *err)
 {
-    for (size_t done = 0; done < len;) {
-        ssize_t put =
-            write(fd, (const char *)data + done, bal_min(len - done, PIECE));
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put < 0)
-            return bal_fail_errno(err, "writing '%s'", path);
-        done += (size_t)put;
-    }
-    return 0;
+    return write_pieces(fd, NULL, data, len, path, err);
 }
 
 int bal_write_at(int fd, uint64_t at, const void *data, size_t len,
                  const char *path, bal_error *err)
 {
-    for (size_t done = 0; done < len;) {
-        ssize_t put = pwrite(fd, (const char *)data + done,
-                             bal_min(len - done, PIECE), (off_t)(at + done));
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put < 0)
-            return bal_fail_errno(err, "writing '%s'", path);
-        done += (size_t)put;
-    }
-    return 0;
+    return write_pieces(fd, &at, data, len, path, err);
 }
 
 int bal_sync_fd(int fd, const char *path, bal_error *err)

@@ -28,7 +28,8 @@ BAL_CHECK int bal_file_slurp(bal_buf *out, const char *path, size_t ceiling,
 
 /* write(2) until all is written; the same at a place in the file. In pieces of
  * 256 KiB: for larger ones the kernel takes pages of megabytes, which a virtual
- * machine has to be given anew by its host. */
+ * machine has to be given anew by its host. path NULL: the caller says which
+ * file it is. */
 BAL_CHECK int bal_write_all(int fd, const void *data, size_t len,
                             const char *path, bal_error *err);
 BAL_CHECK int bal_write_at(int fd, uint64_t at, const void *data, size_t len,

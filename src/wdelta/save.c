@@ -401,9 +401,7 @@ static int write_all(save *self, bal_error *err)
     int rc = write_arrays(self, err);
     if (!rc)
         rc = write_trailer(self, err);
-    if (!rc)
-        rc = bal_work_poll(self->from.work, err);
-    return rc ? rc : bal_outfile_publish(&self->file, err);
+    return rc ? bal_within(err, rc, "'%s'", self->file.path) : 0;
 }
 
 static int check_options(const bal_wdelta_options *options, bal_error *err)
@@ -439,6 +437,10 @@ int bal_wdelta_save(const char *out, bal_model *tuned, bal_model *base,
         rc = plan_all(&self, err);
     if (!rc)
         rc = write_all(&self, err);
+    if (!rc)
+        rc = bal_work_poll(work, err);
+    if (!rc)
+        rc = bal_outfile_publish(&self.file, err);
     if (rc || !saved)
         return rc;
     *saved = (bal_wdelta_saved){

@@ -169,7 +169,7 @@ void bal_wd_tile_value(float *y, const bal_wd_tile *self,
 int bal_wd_pwrite(int fd, uint64_t at, const void *data, size_t len,
                   bal_error *err)
 {
-    return bal_write_at(fd, at, data, len, "a .wdelta file", err);
+    return bal_write_at(fd, at, data, len, NULL, err);
 }
 
 /* Where a tile writes to. */

@@ -224,6 +224,18 @@ def test_a_full_disk_is_a_clear_error_and_nothing_is_lost(tmp_path,
     assert store("fsck").out == "consistent\n"
 
 
+def test_a_file_that_a_disk_has_no_room_for_is_named(tmp_path, small_disk):
+    rng = np.random.default_rng(1)
+    for name in ("base", "tuned"):
+        save(tmp_path / name / "model.safetensors",
+             {"w": ("BF16", (8 << 20,), rng.bytes(16 << 20))})
+    store = Store(tmp_path)
+    done = store("wdelta", "save", "tuned", "--base", "base", "--strategy",
+                 "lossless", "-o", small_disk / "x.wdelta", code=7)
+    assert "x.wdelta" in done.err and "no space left" in done.err
+    assert os.listdir(small_disk) == []
+
+
 def drop_root():
     os.setgroups([])
     os.setgid(65534)
