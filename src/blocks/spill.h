@@ -11,7 +11,7 @@
 typedef struct bal_spill bal_spill;
 
 /* In the folder, for blocks of at most `slot` bytes; as many as fit `most`
- * bytes and a quarter of what is free there. NULL: it cannot be had. */
+ * bytes and a sixteenth of what is free there. NULL: it cannot be had. */
 bal_spill *bal_spill_new(const char *folder, size_t slot, size_t most);
 void bal_spill_free(bal_spill *self);
 size_t bal_spill_slots(const bal_spill *self);

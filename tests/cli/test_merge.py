@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from support import Store, f32, load, model
+from support import Store, f32, load, model, save
 
 BASE = np.array([8, -4, 2, 1, 0.5, 3, -7, 6], "<f4")
 ONE = BASE + np.array([1, 0, 0.25, 0, 0, -2, 0, 0.5], "<f4")
@@ -45,6 +45,35 @@ def test_whole_models_are_merged_as_differences_to_the_base(store):
     store("apply", "d-sum", "--base", "base", "-o", "d-sum-out")
     ((_, _, data),) = load(store.path / "d-sum-out").values()
     assert data == want.tobytes()
+
+
+@pytest.mark.parametrize("method", ["ties", "breadcrumbs", "sce"])
+def test_a_tensor_that_one_input_leaves_as_it_is_is_merged(tmp_path, method):
+    """It has no blocks there, and the merge reads it several times over."""
+    rng = np.random.default_rng(3)
+    count = 1 << 18
+    base = {name: rng.normal(0, 1, count).astype("<f4") for name in "ab"}
+    one = {name: x + rng.normal(0, 1e-3, count).astype("<f4")
+           for name, x in base.items()}
+    two = {"a": base["a"] + np.float32(0.5), "b": base["b"]}
+    store = Store(tmp_path)
+    store("init", "--block-size", "65536")
+    for name, tensors in (("base", base), ("one", one), ("two", two)):
+        save(tmp_path / name / "model.safetensors",
+             {key: ("F32", x.shape, x.tobytes()) for key, x in tensors.items()})
+    for name in ("one", "two"):
+        store("delta", name, "--base", "base", "-m", name, "--ref", name)
+    extra = {"ties": ["--density", "1"], "sce": ["--select-topk", "1"],
+             "breadcrumbs": ["--density", "1", "--gamma", "0"]}[method]
+    store("merge", "one", "two", "--method", method, *extra, "-m", "m")
+    outs = []
+    for jobs in "14":
+        store("-j", jobs, "--no-cache", "apply", "main", "--base", "base", "-o",
+              f"out{jobs}")
+        outs.append(load(tmp_path / f"out{jobs}"))
+    assert outs[0] == outs[1]
+    got = np.frombuffer(outs[0]["b"][2], "<f4")
+    assert np.isfinite(got).all() and (got != base["b"]).any()
 
 
 def test_the_base_may_be_an_input_by_itself(store):

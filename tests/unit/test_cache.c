@@ -1,6 +1,7 @@
 /* The cache of decoded blocks: what goes, what stays, who waits for whom. */
 #include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "blocks/cache.h"
 #include "core/clock.h"
@@ -222,6 +223,41 @@ static void what_was_passed_makes_room_for_the_others(void)
     bal_cache_free(self.cache);
 }
 
+/* Zeros over what files without a name have: the spill's. */
+static void damage_what_has_no_name(void)
+{
+    char path[64];
+    char to[256];
+    uint8_t zeros[3 * 4000] = { 0 };
+    size_t found = 0;
+
+    for (int fd = 3; fd < 64; fd++) {
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        ssize_t len = readlink(path, to, sizeof(to) - 1);
+        to[len > 0 ? len : 0] = '\0';
+        if (strncmp(to, "/tmp/#", 6) != 0)
+            continue;
+        CHECK(pwrite(fd, zeros, sizeof(zeros), 0) == sizeof(zeros));
+        found++;
+    }
+    CHECK(found == 1);
+}
+
+static void what_was_damaged_on_disk_is_made_anew(void)
+{
+    caching self = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+    CHECK_OK(bal_cache_new(&self.cache, 6000, &check_err));
+    bal_cache_spill(self.cache, "/tmp", 4000, 3 * 4000);
+    come_and_go(&self);
+    damage_what_has_no_name();
+    come_and_go(&self);
+    CHECK(self.fills == 6);
+    come_and_go(&self);
+    CHECK(self.fills == 6);
+    bal_cache_free(self.cache);
+}
+
 static void without_a_disk_it_is_as_if_none_had_been_asked_for(void)
 {
     static const struct {
@@ -291,6 +327,7 @@ static const check_test tests[] = {
     { TEST(what_memory_has_no_room_for_comes_back_from_disk) },
     { TEST(what_was_filled_first_leaves_the_disk_first) },
     { TEST(what_was_passed_makes_room_for_the_others) },
+    { TEST(what_was_damaged_on_disk_is_made_anew) },
     { TEST(without_a_disk_it_is_as_if_none_had_been_asked_for) },
     { TEST(threads_that_come_and_go_see_what_they_asked_for) },
 };
