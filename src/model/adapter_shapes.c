@@ -134,10 +134,13 @@ static int shape_side(bal_adapted *row, bal_model *model, bal_slot whole,
                         "module '%s' has not both factors of lokr_w%d, nor "
                         "itself",
                         row->module, whole == BAL_SLOT_W1 ? 1 : 2);
+    int rc = check_pair(row, bal_model_at(model, b), bal_model_at(model, a),
+                        &row->rank, err);
+    if (rc)
+        return rc;
     shape[0] = bal_model_at(model, a)->shape[0];
     shape[1] = bal_model_at(model, b)->shape[1];
-    return check_pair(row, bal_model_at(model, b), bal_model_at(model, a),
-                      &row->rank, err);
+    return 0;
 }
 
 static int shape_lokr(bal_adapted *row, bal_model *model, bal_error *err)
@@ -237,16 +240,30 @@ int bal_adapted_shape(bal_adapted *row, const json_t *config, bal_model *model,
     return check_dora(row, config, err);
 }
 
+/* Rows of it may have gone, none can have come. */
+static int adalora_scale(bal_adapted *row, const bal_peft_scales *scales,
+                         bal_error *err)
+{
+    static const double after_rank = 1e-5;
+    double first = scales->rank.fallback;
+
+    if ((double)row->rank > first)
+        return bal_fail(err, BAL_ECORRUPT,
+                        "module '%s' has rank %llu, and init_r is %g",
+                        row->module, (unsigned long long)row->rank, first);
+    row->scale = scales->alpha.fallback / (first + after_rank);
+    return 0;
+}
+
 int bal_adapted_scale(bal_adapted *row, bal_peft_scales *scales, bal_error *err)
 {
-    static const double after_rank = 1e-5; /* AdaLoRA divides by r + 1e-5 */
     bool scaled = row->family != BAL_FAMILY_IA3 &&
                   row->family != BAL_FAMILY_TOKENS && !row->stacked;
 
     row->scale = 1;
     if (row->family == BAL_FAMILY_ADALORA)
-        row->scale = scales->alpha.fallback / ((double)row->rank + after_rank);
-    else if (scaled)
+        return adalora_scale(row, scales, err);
+    if (scaled)
         return bal_peft_scale(&row->scale, scales, row->module, row->rank, err);
     return 0;
 }

@@ -132,8 +132,11 @@ static int list_entry(fold *self, size_t i, bal_error *err)
         entry.tuned = NULL;
     if (edit->name)
         entry.name = edit->name;
-    if (edit->text)
+    if (edit->text) { /* the base's length is in its shape too */
         entry.size = self->edits.config.len;
+        entry.rank = 0;
+        entry.shape = NULL;
+    }
     if (edit->whole != BAL_NONE)
         entry.shape = bal_model_at(self->adapter, edit->whole)->shape;
     return bal_model_add(&self->model, &entry, i, err);

@@ -166,9 +166,10 @@ static int add_copy(bal_edits *self, bal_lora_whole *whole, bal_error *err)
     bal_edit *edit = &self->rows[entry];
 
     rc = check_shape(self, edit, whole, err);
-    if (!rc && whole->resized)
-        edit->whole = whole->entry;
-    return rc;
+    if (rc || !whole->resized)
+        return rc;
+    edit->whole = whole->entry;
+    return bal_fit_floats(bal_model_at(self->base, entry), err);
 }
 
 static int add_whole(bal_edits *self, bal_lora_whole *whole, bal_error *err)
@@ -232,6 +233,31 @@ int bal_edits_ties(bal_edits *self, bal_error *err)
                     "tell");
 }
 
+/* Embedding and head must have as many rows as the config will say. */
+static int check_vocabulary(const bal_edits *self, bal_error *err)
+{
+    for (size_t i = 0; i < self->count && self->vocabulary; i++) {
+        const bal_edit *edit = &self->rows[i];
+        const bal_tensor *old = bal_model_at(self->base, edit->base);
+        const bal_tensor *now = edit->whole == BAL_NONE
+                                    ? old
+                                    : bal_model_at(self->adapter, edit->whole);
+        const char *name = edit->name ? edit->name : old->name;
+
+        if (old->part != BAL_PART_TENSOR || now->rank != 2 ||
+            now->shape[0] == self->vocabulary ||
+            (!bal_fit_head(name) &&
+             bal_fit_embedding(&self->fit, name) == BAL_NONE))
+            continue;
+        return bal_fail(err, BAL_EUNSUPPORTED,
+                        "the adapter has a vocabulary of %llu rows, but tensor "
+                        "'%s' would keep %llu",
+                        (unsigned long long)self->vocabulary, name,
+                        (unsigned long long)now->shape[0]);
+    }
+    return 0;
+}
+
 /* ---- all of it ---------------------------------------------------------- */
 
 static int init(bal_edits *self, bal_model *base, bal_model *adapter,
@@ -266,6 +292,9 @@ static int make(bal_edits *self, bal_error *err)
             return rc;
     }
     int rc = bal_edits_ties(self, err);
+    if (rc)
+        return rc;
+    rc = check_vocabulary(self, err);
     if (rc)
         return rc;
     rc = bal_edits_config(self, err);

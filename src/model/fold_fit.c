@@ -124,6 +124,29 @@ static bool may_be_tied(const bal_fit *self)
     return says ? json_is_true(says) : !has_head(self->base);
 }
 
+static bool is_conv1d(const char *type)
+{
+    return listed(type, conv1d_types,
+                  sizeof(conv1d_types) / sizeof(*conv1d_types));
+}
+
+/* True if a part of the model is of such a class: the decoder of a
+ * vision-encoder-decoder is a GPT-2. */
+static bool has_conv1d(json_t *config)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach(config, key, value)
+    {
+        const char *type =
+            json_string_value(json_object_get(value, "model_type"));
+        if (type && is_conv1d(type))
+            return true;
+    }
+    return false;
+}
+
 int bal_fit_open(bal_fit *out, bal_model *base, bal_error *err)
 {
     *out = (bal_fit){ .base = base };
@@ -133,8 +156,7 @@ int bal_fit_open(bal_fit *out, bal_model *base, bal_error *err)
     out->type = json_string_value(json_object_get(out->config, "model_type"));
     out->tied = may_be_tied(out);
     out->transposed =
-        !out->type || listed(out->type, conv1d_types,
-                             sizeof(conv1d_types) / sizeof(*conv1d_types));
+        !out->type || is_conv1d(out->type) || has_conv1d(out->config);
     return 0;
 }
 
@@ -207,10 +229,11 @@ static int misfit(const bal_adapted *row, const bal_tensor *tensor,
                     (unsigned long long)tensor->shape[1]);
 }
 
-/* IA3 has numbers for one dimension alone, 1 for the other. */
+/* IA3 has numbers for one dimension alone, 1 for the other; a single number
+ * says of neither that it is any. */
 static bool fits(const bal_adapted *row, uint64_t out, uint64_t in)
 {
-    bool any = row->family == BAL_FAMILY_IA3;
+    bool any = row->family == BAL_FAMILY_IA3 && (row->out != 1 || row->in != 1);
 
     return (row->out == out || (any && row->out == 1)) &&
            (row->in == in || (any && row->in == 1));

@@ -76,13 +76,11 @@ static int try_name(bal_edits *self, const bal_adapted *row, const char *name,
         return 0;
     int rc = bal_buf_format(&path, err, "%.*s%s",
                             (int)outer_length(row->module), row->module, dot);
-    if (rc)
+    if (rc || !bal_peft_named(bal_buf_string(&path), name))
         return rc;
     out->path = bal_arena_copy(&self->arena, bal_buf_string(&path), path.len);
     if (!out->path)
         return bal_fail_memory(err, "folding an adapter");
-    if (!bal_peft_named(out->path, name))
-        return 0;
     rc = bal_fit_find(&self->fit, &entry, out->path, "", err);
     if (rc)
         return rc;
@@ -173,9 +171,15 @@ static int edit(bal_edits *self, size_t entry, const bal_update *update,
     int rc = bal_fit_floats(bal_model_at(self->base, entry), err);
     if (!rc)
         rc = bal_edits_touch(self, &to, entry, err);
-    if (!rc)
-        to->change = copy;
-    return rc;
+    if (rc)
+        return rc;
+    if (to->whole != BAL_NONE)
+        return bal_fail(err, BAL_EUNSUPPORTED,
+                        "tensor '%s' has other rows in the adapter, and "
+                        "target_parameters names it",
+                        bal_model_at(self->base, entry)->name);
+    to->change = copy;
+    return 0;
 }
 
 static int edit_stack(bal_edits *self, const bal_adapted *row,

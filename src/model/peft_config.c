@@ -12,7 +12,7 @@
 #include "core/json.h"
 #include "model/pattern.h"
 
-enum { CONFIG_MAX = 16 << 20, RULES_MAX = 65536 };
+enum { CONFIG_MAX = 16 << 20, RULES_MAX = 4096 };
 
 typedef struct reason {
     const char *name, *why;
@@ -274,13 +274,12 @@ static int add_rules(struct bal_peft_number *self, const json_t *config,
     return 0;
 }
 
-/* PEFT's default of both r and lora_alpha is 8. */
+/* In *out PEFT's default, where the key is absent. */
 static int number_of(double *out, const json_t *config, const char *key,
                      bal_error *err)
 {
     const json_t *value = json_object_get(config, key);
 
-    *out = 8;
     if (!value)
         return 0;
     if (!json_is_number(value))
@@ -290,27 +289,55 @@ static int number_of(double *out, const json_t *config, const char *key,
     return 0;
 }
 
-/* LyCORIS' kinds have a key of their own. */
-static const char *alpha_key(const json_t *config)
+/* What a kind of adapter calls its rank and alpha, with PEFT's defaults; such
+ * keys mean nothing in others. AdaLoRA is scaled by the rank that it began
+ * with, whatever became of it: its rank_pattern says which rows were kept. */
+typedef struct scale_keys {
+    const char *type; /* NULL: all others */
+    const char *rank;
+    double rank_default;
+    const char *alpha;
+    bool patterns;
+} scale_keys;
+
+static const scale_keys all_keys[] = {
+    { "LOHA", "r", 8, "alpha", true },
+    { "LOKR", "r", 8, "alpha", true },
+    { "ADALORA", "init_r", 12, "lora_alpha", false },
+    { NULL, "r", 8, "lora_alpha", true },
+};
+
+static const scale_keys *keys_of(const json_t *config)
 {
-    return json_object_get(config, "alpha") ? "alpha" : "lora_alpha";
+    const char *type = json_string_value(json_object_get(config, "peft_type"));
+    const scale_keys *of = all_keys;
+
+    while (of->type && (!type || strcmp(type, of->type) != 0))
+        of++;
+    return of;
 }
 
 int bal_peft_scales_init(bal_peft_scales *self, const json_t *config,
                          bal_error *err)
 {
-    *self = (bal_peft_scales){ .rank.key = "rank_pattern",
-                               .alpha.key = "alpha_pattern" };
+    const scale_keys *of = keys_of(config);
+
+    *self = (bal_peft_scales){
+        .rank = { "rank_pattern", of->rank_default },
+        .alpha = { "alpha_pattern", 8 },
+    };
     self->rslora = !bal_peft_off(json_object_get(config, "use_rslora"));
-    int rc = number_of(&self->rank.fallback, config, "r", err);
+    int rc = number_of(&self->rank.fallback, config, of->rank, err);
     if (rc)
         return rc;
-    rc = number_of(&self->alpha.fallback, config, alpha_key(config), err);
+    rc = number_of(&self->alpha.fallback, config, of->alpha, err);
     if (rc)
         return rc;
     if (!(self->rank.fallback > 0))
-        return bal_fail(err, BAL_ECORRUPT, "%s: r is %g: it must be positive",
-                        BAL_PEFT_CONFIG, self->rank.fallback);
+        return bal_fail(err, BAL_ECORRUPT, "%s: %s is %g: it must be positive",
+                        BAL_PEFT_CONFIG, of->rank, self->rank.fallback);
+    if (!of->patterns)
+        return 0;
     rc = add_rules(&self->rank, config, err);
     if (rc)
         return rc;
@@ -337,6 +364,7 @@ static int value_for(double *out, struct bal_peft_number *self,
                      const char *module, bal_error *err)
 {
     const struct bal_peft_rule *found = NULL;
+    bool warned = false;
 
     for (size_t i = 0; i < self->count; i++) {
         struct bal_peft_rule *rule = &self->rules[i];
@@ -347,9 +375,10 @@ static int value_for(double *out, struct bal_peft_number *self,
         if (!yes)
             continue;
         rule->used = true;
-        if (found && found->value != rule->value)
+        if (found && found->value != rule->value && !warned)
             bal_warn("peft", "%s=ambiguous module=%s taken=%s passed=%s",
                      self->key, module, found->key, rule->key);
+        warned |= found && found->value != rule->value;
         if (!found)
             found = rule;
     }

@@ -11,7 +11,7 @@ BAL_CHECK int bal_peft_config(json_t **out, bal_model *adapter, bal_error *err);
 
 /* Rank and alpha by module: r and lora_alpha (alpha, for LoHa and LoKr), but
  * where a key of rank_pattern or alpha_pattern matches; the first in the order
- * of the file wins. */
+ * of the file wins. Of AdaLoRA init_r and lora_alpha, without patterns. */
 typedef struct bal_peft_scales {
     struct bal_peft_number {
         const char *key; /* of the config */

@@ -195,7 +195,8 @@ static const kind kinds[] = {
       { "m.weight", OUT, IN, weights },
       want_ia3 },
     { "adalora",
-      "{\"peft_type\": \"ADALORA\", \"r\": 3, \"lora_alpha\": 6}",
+      "{\"peft_type\": \"ADALORA\", \"init_r\": 3, \"lora_alpha\": 6, "
+      "\"rank_pattern\": {\"m.lora_E\": [true, true, true]}}",
       NULL,
       { { "m.lora_A", RANK, IN, one },
         { "m.lora_B", OUT, RANK, two },
