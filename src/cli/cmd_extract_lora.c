@@ -15,7 +15,7 @@ static const bal_opt opts[] = {
     { 0, "base", BAL_OPT_STRING, offsetof(struct extract_opts, base),
       "DIR|FILE|SPEC", "the model it was made from; a delta needs none" },
     { 0, "rank", BAL_OPT_U64, offsetof(struct extract_opts, rank), "R",
-      "the rank that every module gets" },
+      "the rank that every module gets, at most its shape's" },
     { 0, "energy", BAL_OPT_DOUBLE, offsetof(struct extract_opts, energy), "F",
       "of each module the least rank that keeps this share, up to 1, of the "
       "sum of squares" },

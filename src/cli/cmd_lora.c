@@ -12,7 +12,7 @@ struct lora_opts {
 
 static const bal_opt opts[] = {
     { 0, "rank", BAL_OPT_U64, offsetof(struct lora_opts, rank), "R",
-      "resize: the rank that every module gets" },
+      "resize: the rank that every module gets, at most its shape's" },
     { 0, "energy", BAL_OPT_DOUBLE, offsetof(struct lora_opts, energy), "F",
       "resize: of each module the least rank that keeps this share, up to 1, "
       "of the sum of squares" },
@@ -227,8 +227,9 @@ const bal_command bal_cmd_lora = {
     .about =
         "resize makes of each module's map the nearest one of lower rank, by "
         "singular values; a map whose own rank is lower is filled up with "
-        "zeros. scale multiplies an adapter by a number (a negative one "
-        "behind '--'), negate by -1, which loses nothing.\n\n"
+        "zeros, as far as its shape has ranks. scale multiplies an adapter by "
+        "a number (a negative one behind '--'), negate by -1; the scale that "
+        "the config told goes into B with it, which is rounded once.\n\n"
         "The residual is |made - meant| / |meant| in Frobenius' norm, rounding "
         "to the factors' dtype included, of all modules together and of the "
         "worst one. It is kept in the commit's metadata.",

@@ -26,8 +26,8 @@ static const bal_opt opts[] = {
       "delta|weights|product|factors",
       "what inputs are read as, if not what they are" },
     { 0, "rank", BAL_OPT_STRING, offsetof(struct merge_opts, rank), "R",
-      "of adapters: the rank that every module gets, by singular values; else "
-      "ranks add up" },
+      "of adapters: the rank that every module gets, at most its shape's, by "
+      "singular values; else ranks add up" },
     { 0, "energy", BAL_OPT_STRING, offsetof(struct merge_opts, energy), "F",
       "the same, of each module the least rank that keeps this share, up to 1, "
       "of the sum of squares" },

@@ -141,7 +141,7 @@ static void row_members(bal_json *json, const bal_lora_row *row)
     bal_json_key(json, "norm");
     bal_json_f64(json, row->norm_a);
     bal_json_key(json, "residual");
-    bal_json_f64(json, difference > 0 ? difference / row->norm_a : 0);
+    bal_json_f64(json, difference == 0 ? 0 : difference / row->norm_a);
 }
 
 void bal_lora_report_json(bal_json *json, const bal_lora_report *self)

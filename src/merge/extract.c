@@ -156,7 +156,10 @@ static int add_module(extract *self, size_t entry, const char *name,
                         name);
     self->entries[made->count] = entry;
     made->modules[made->count++] = (bal_joined){
-        .module = module, .rank = rank, .in = shape[1], .out = shape[0]
+        .module = module,
+        .rank = bal_min(rank, bal_min(shape[0], shape[1])),
+        .in = shape[1],
+        .out = shape[0],
     };
     return 0;
 }

@@ -42,6 +42,23 @@ static int turn_over(char *to, bal_dtype dtype, const double *columns,
     return 0;
 }
 
+/* Is everything finite that was rounded to the dtype? */
+static bool fits(const char *factor, bal_dtype dtype, size_t count)
+{
+    enum { WIDE = 512 };
+    double wide[WIDE];
+    size_t width = bal_dtype_bits(dtype) / 8;
+    bool finite = true;
+
+    for (size_t at = 0; at < count && finite; at += WIDE) {
+        size_t n = bal_min(count - at, WIDE);
+        bal_kernels_use()->to_f64[dtype](wide, factor + at * width, n);
+        for (size_t i = 0; i < n; i++)
+            finite &= wide[i] - wide[i] == 0;
+    }
+    return finite;
+}
+
 static int narrow(slot *to, const bal_factored *self, const bal_lowrank *cut,
                   bal_error *err)
 {
@@ -53,7 +70,13 @@ static int narrow(slot *to, const bal_factored *self, const bal_lowrank *cut,
         return no_memory(err);
     bal_kernels_use()->from_f64[self->dtype](to->factors[0], cut->a,
                                              cut->r * cut->n);
-    return turn_over(to->factors[1], self->dtype, cut->b, cut->m, cut->r, err);
+    int rc =
+        turn_over(to->factors[1], self->dtype, cut->b, cut->m, cut->r, err);
+    if (rc || (fits(to->factors[0], self->dtype, cut->r * cut->n) &&
+               fits(to->factors[1], self->dtype, cut->r * cut->m)))
+        return rc;
+    return bal_fail(err, BAL_EUNSUPPORTED, "factors too large for dtype %s",
+                    bal_dtype_name(self->dtype));
 }
 
 static void empty(slot *self)

@@ -8,7 +8,8 @@ static double relative(double difference, double norm)
 {
     if (difference == 0)
         return 0;
-    return norm > 0 ? difference / norm : (double)INFINITY;
+    return norm > 0 && isfinite(difference) ? difference / norm
+                                            : (double)INFINITY;
 }
 
 void bal_loss_add(bal_loss *self, const bal_lora_row *row)

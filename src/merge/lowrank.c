@@ -108,13 +108,13 @@ static double balance(double *b, size_t m, double *a, size_t n)
     int e;
     int f;
 
+    if (!isfinite(left) || !isfinite(right))
+        return (double)NAN;
     if (left == 0 || right == 0) {
         memset(b, 0, m * sizeof(*b));
         memset(a, 0, n * sizeof(*a));
         return 0;
     }
-    if (!isfinite(left) || !isfinite(right))
-        return (double)NAN;
     frexp(left, &e);
     frexp(right, &f);
     bal_kernels_use()->scale(b, ldexp(1, (f - e) / 2), m);

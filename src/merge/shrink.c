@@ -72,16 +72,23 @@ static int find_rank(size_t i, void *ctx, bal_error *err)
     return 0;
 }
 
+/* What no map of that shape has more of: what is asked for beyond it would be
+ * zeros, as many as anybody says. */
+static uint64_t most_rank(const bal_lora *lora)
+{
+    return bal_min(lora->in, lora->out);
+}
+
 /* A recipe out of a database may say anything. */
-static int told_rank(uint64_t *out, const json_t *ranks, const char *module,
+static int told_rank(uint64_t *out, const json_t *ranks, const bal_lora *lora,
                      bal_error *err)
 {
-    json_int_t rank = json_integer_value(json_object_get(ranks, module));
+    json_int_t rank = json_integer_value(json_object_get(ranks, lora->module));
 
-    if (rank < 1 || rank > (json_int_t)BAL_LORA_RANK_MAX)
+    if (rank < 1 || (uint64_t)rank > most_rank(lora))
         return bal_fail(err, BAL_ECORRUPT,
                         "the recipe does not tell the rank of module '%s'",
-                        module);
+                        lora->module);
     *out = (uint64_t)rank;
     return 0;
 }
@@ -93,13 +100,13 @@ static int choose_ranks(shrink *self, const bal_shrink *how, bal_work *work,
 
     for (size_t i = 0; i < self->loras.count && !rc; i++) {
         const bal_lora *lora = &self->loras.rows[i];
-        self->made.modules[i] = (bal_joined){ .module = lora->module,
-                                              .in = lora->in,
-                                              .out = lora->out,
-                                              .rank = how->rank };
+        self->made.modules[i] =
+            (bal_joined){ .module = lora->module,
+                          .in = lora->in,
+                          .out = lora->out,
+                          .rank = bal_min(how->rank, most_rank(lora)) };
         if (!how->rank && how->ranks)
-            rc = told_rank(&self->made.modules[i].rank, how->ranks,
-                           lora->module, err);
+            rc = told_rank(&self->made.modules[i].rank, how->ranks, lora, err);
     }
     if (rc || how->rank || how->ranks)
         return rc;

@@ -168,9 +168,21 @@ static size_t least_rank(const bal_spectrum *spectrum, double wanted)
     return kept < wanted ? spectrum->count + 1 : bal_max(rank, 1);
 }
 
+/* Is it so far from `energy` (0: none is asked for) that more columns will be
+ * needed? What an unfinished iteration keeps is too little, so that this may
+ * be told too early, which makes the search no worse. */
+static bool too_narrow(const bal_spectrum *out, const iteration *self,
+                       size_t rank, double energy)
+{
+    size_t most = bal_min(self->of->m, self->of->n);
+
+    return energy > 0 && self->width < most &&
+           least_rank(out, energy * self->all) > rank;
+}
+
 /* With as many columns as width says. */
 static int iterate(bal_spectrum *out, iteration *self, size_t rank,
-                   bal_error *err)
+                   double energy, bal_error *err)
 {
     double before = 0;
     bool moves = true;
@@ -187,6 +199,11 @@ static int iterate(bal_spectrum *out, iteration *self, size_t rank,
         double rest = self->all - kept;
         moves = rest > nothing * self->all && kept - before > still * rest;
         before = kept;
+        if (i && too_narrow(out, self, rank, energy))
+            break;
+        /* A basis of all there is: nothing is found by turning it. */
+        if (self->width == self->of->n)
+            break;
         if (moves)
             orthonormalise(self);
     }
@@ -212,7 +229,7 @@ int bal_sketch_run(bal_spectrum *out, const bal_sketch *self, size_t *rank,
         size_t width = width_for(self, tried);
         int rc = iteration_init(&run, self, width, err);
         if (!rc)
-            rc = iterate(&spectrum, &run, tried, err);
+            rc = iterate(&spectrum, &run, tried, *rank ? 0 : energy, err);
         if (rc)
             return rc;
         size_t least = *rank ? *rank : least_rank(&spectrum, energy * run.all);

@@ -242,3 +242,52 @@ def test_a_factor_that_is_not_finite_is_refused(store, tmp_path):
     done = store("lora", "resize", "bad", "--rank", 1, "--ref", "no", code=9)
     assert "model.layers.0.self_attn.q_proj" in done.err
     assert "not finite" in done.err
+
+
+def factors(path, a, b):
+    (rank, into), (out, _) = a.shape, b.shape
+    kind = {4: "F32", 8: "F64"}[a.dtype.itemsize]
+    save(path / "adapter_model.safetensors", {
+        f"base_model.model.m.q_proj.lora_{name}.weight":
+            (kind, x.shape, x.tobytes()) for name, x in (("A", a), ("B", b))})
+    (path / "adapter_config.json").write_text(json.dumps(
+        {"peft_type": "LORA", "r": rank, "lora_alpha": rank,
+         "target_modules": ["q_proj"]}))
+    assert out and into
+    return path
+
+
+@pytest.mark.parametrize("a, b", [
+    (np.zeros((4, 8), "<f4"), np.full((6, 4), np.nan, "<f4")),
+    (np.full((4, 8), np.inf, "<f4"), np.zeros((6, 4), "<f4")),
+    (np.full((4, 8), 1e-170), np.full((6, 4), 1e160)),
+], ids=["NaN by zero", "infinity by zero", "squares beyond F64"])
+def test_what_is_no_number_is_not_lost_in_zeros(tmp_path, a, b):
+    store = Lora(tmp_path)
+    factors(tmp_path / "bad", a, b)
+    store("commit", "bad", "-m", "bad", "--ref", "bad")
+    done = store("lora", "resize", "bad", "--rank", 2, "--ref", "out", code=9)
+    assert "q_proj" in done.err
+    assert "out" not in store("refs").out
+
+
+def test_a_rank_beyond_the_shape_is_the_shapes(tmp_path):
+    """PEFT scales a module by its alpha over its own rank."""
+    store = Lora(tmp_path)
+    rng = np.random.default_rng(1)
+    a = rng.normal(size=(4, 8)).astype("<f4")
+    b = rng.normal(size=(6, 4)).astype("<f4")
+    factors(tmp_path / "x", a, b)
+    store("commit", "x", "-m", "x", "--ref", "x")
+    store("lora", "resize", "x", "--rank", 65536, "--ref", "wide")
+    store("checkout", "wide", "-o", "wide")
+    config = json.loads((tmp_path / "wide" / "adapter_config.json").read_text())
+    tensors = load(tmp_path / "wide" / "adapter_model.safetensors")
+    got = [floats(tensors[f"base_model.model.m.q_proj.lora_{name}.weight"])
+           for name in "AB"]
+    assert got[0].shape == (6, 8) and got[1].shape == (6, 6)
+    rank = (config.get("rank_pattern") or {"": config["r"]}).popitem()[1]
+    alpha = (config.get("alpha_pattern") or {"": config["lora_alpha"]}).popitem()[1]
+    assert rank == 6
+    assert np.allclose(alpha / rank * got[1] @ got[0],
+                       b.astype("<f8") @ a.astype("<f8"), rtol=1e-5, atol=1e-6)
