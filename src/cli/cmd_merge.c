@@ -21,7 +21,8 @@ static const bal_opt opts[] = {
     { 0, "ref", BAL_OPT_STRING, offsetof(struct merge_opts, ref), "REF",
       "the ref to move, main if not told" },
     { 0, "base", BAL_OPT_STRING, offsetof(struct merge_opts, base), "SPEC",
-      "what whole models are differences to, where the method needs it" },
+      "what whole models are differences to, where the method needs it; "
+      "what inputs of several kinds are made differences to" },
     { 0, "space", BAL_OPT_ENUM, offsetof(struct merge_opts, space),
       "delta|weights|product|factors",
       "what inputs are read as, if not what they are" },
@@ -314,6 +315,9 @@ const bal_command bal_cmd_merge = {
                 "ballast merge a b --no-normalize -m \"a + b\"\n"
                 "ballast merge chat code --method ties --base llama "
                 "--density 0.3 -m ties\n"
+                "ballast merge lora@0.5 fullft@0.5 --base llama -m mixed\n"
+                "ballast merge chat-lora code-lora --method ties --density 0.3 "
+                "--rank 32 -m ties\n"
                 "ballast merge chat code --method slerp "
                 "--t 'self_attn:0,0.5,1;mlp:1,0;0.5' -m slerp\n",
     .arg = "SPEC",

@@ -44,13 +44,14 @@ static void show_head(bal_out *out, const bal_commit_info *info)
     bal_out_text(out, "\n");
 }
 
-/* What else is said of an input. */
-static void show_source(bal_out *out, const json_t *input)
+/* What else is said of an input; of the base no more than that it is. */
+static void show_source(bal_out *out, const json_t *input, bool base)
 {
-    static const char *const more[] = { "slice", "layers", "onto", "carrier",
-                                        "parameters" };
+    static const char *const more[] = { "slice", "layers", "onto", "parameters",
+                                        "carrier" };
+    const size_t count = sizeof(more) / sizeof(more[0]) - base;
 
-    for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++) {
+    for (size_t i = 0; i < count; i++) {
         const json_t *value = json_object_get(input, more[i]);
         char *text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY |
                                                    JSON_SORT_KEYS)
@@ -81,6 +82,19 @@ static void show_member(bal_out *out, const json_t *recipe, const char *name)
     free(text);
 }
 
+/* Which input is the base: one that is merged, or what all others are made
+ * differences to. */
+static bool is_base(const json_t *recipe, size_t i)
+{
+    const char *space = json_string_value(json_object_get(recipe, "space"));
+    const json_t *base = json_object_get(recipe, "base");
+    const json_t *input = json_array_get(json_object_get(recipe, "inputs"), i);
+
+    if (json_is_true(json_object_get(input, "carrier")))
+        return space && !strcmp(space, "delta");
+    return json_is_integer(base) && json_integer_value(base) == (json_int_t)i;
+}
+
 static void show_recipe(bal_out *out, const char *text)
 {
     static const char *const members[] = {
@@ -107,14 +121,12 @@ static void show_recipe(bal_out *out, const char *text)
         json_string_value(json_object_get(recipe, "mergekit_stream"));
     if (stream)
         line(out, "stream", stream);
-    const json_t *base = json_object_get(recipe, "base");
-    base = json_is_integer(base) ? base : NULL;
     json_array_foreach(json_object_get(recipe, "inputs"), i, value)
     {
-        bool is_base = base && json_integer_value(base) == (json_int_t)i;
-        bal_out_text(out, "%-10s ", is_base ? "base" : "input");
+        bool base = is_base(recipe, i);
+        bal_out_text(out, "%-10s ", base ? "base" : "input");
         bal_cli_input(out, value);
-        show_source(out, value);
+        show_source(out, value, base);
         bal_out_text(out, "\n");
     }
     for (size_t k = 0; k < sizeof(members) / sizeof(members[0]); k++)

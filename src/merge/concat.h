@@ -57,7 +57,7 @@ BAL_CHECK int bal_concat_config(bal_buf *out, const bal_loras *adapters,
                                 size_t count, const bal_joined *modules,
                                 size_t module_count, bal_error *err);
 
-/* The sum, as bal_concat_open has it where the recipe has no rank and no
+/* The sum, as bal_product_open has it where the recipe has no rank and no
  * energy. With dtype it is of F64, which loses next to nothing, and *dtype is
  * what the result is to have, -1 for what the sum has. */
 BAL_CHECK int bal_concat_exact(bal_model **out, int *dtype,

@@ -40,6 +40,7 @@ typedef struct extract {
     size_t *entries; /* beside the modules */
     uint64_t seed;
     double energy;
+    const bal_extract *how; /* while it is planned */
 } extract;
 
 static int no_memory(bal_error *err)
@@ -141,42 +142,50 @@ static int find_rank(size_t i, void *ctx, bal_error *err)
 /* ---- modules ------------------------------------------------------------ */
 
 static int add_module(extract *self, size_t entry, const char *name,
-                      uint64_t rank, bal_error *err)
+                      bal_error *err)
 {
     bal_factored *made = &self->made;
+    const bal_extract *how = self->how;
     const uint64_t *shape = bal_model_at(self->delta, entry)->shape;
+    uint64_t most = bal_min(shape[0], shape[1]);
+    uint64_t rank = bal_min(how->rank, most);
     const char *module = bal_arena_copy(&made->model.arena, name, strlen(name));
     if (!module)
         return no_memory(err);
 
-    if (ends_with_one(module, turned, sizeof(turned) / sizeof(turned[0])))
+    if (!how->like &&
+        ends_with_one(module, turned, sizeof(turned) / sizeof(turned[0])))
         return bal_fail(err, BAL_EUNSUPPORTED,
                         "tensor '%s.weight' may be stored transposed (Conv1D), "
                         "which is not extracted",
                         name);
+    int rc = !how->rank && how->ranks
+                 ? bal_rank_told(&rank, how->ranks, module, most, err)
+                 : 0;
     self->entries[made->count] = entry;
     made->modules[made->count++] = (bal_joined){
         .module = module,
-        .rank = bal_min(rank, bal_min(shape[0], shape[1])),
+        .rank = rank,
         .in = shape[1],
         .out = shape[0],
     };
-    return 0;
+    return rc;
 }
 
 /* How many modules each target names: none is a slip of the pen. */
-static int check_targets(const extract *self,
-                         const bal_extract_options *options, bal_error *err)
+static int check_targets(const extract *self, bal_error *err)
 {
-    for (size_t i = 0; i < options->target_count; i++) {
+    const bal_extract *how = self->how;
+
+    for (size_t i = 0; i < how->target_count; i++) {
         bool used = false;
         for (size_t k = 0; k < self->made.count && !used; k++)
-            used = bal_peft_named(self->made.modules[k].module,
-                                  options->targets[i]);
+            used =
+                bal_peft_named(self->made.modules[k].module, how->targets[i]);
         if (!used)
             return bal_fail(err, BAL_EINVAL,
                             "no linear module that changed is named '%s'",
-                            options->targets[i]);
+                            how->targets[i]);
     }
     if (!self->made.count)
         return bal_fail(err, BAL_EINVAL,
@@ -184,10 +193,22 @@ static int check_targets(const extract *self,
     return 0;
 }
 
-static int find_modules(extract *self, const bal_extract_options *options,
-                        bal_error *err)
+/* A map of an adapter is a module, whatever its name is. */
+static int module_of(bool *is, bal_buf *out, const extract *self,
+                     const bal_tensor *tensor, bal_error *err)
+{
+    if (!self->how->like)
+        return bal_extract_module(is, out, tensor, err);
+    bal_buf_clear(out);
+    *is = true;
+    return bal_buf_append(out, tensor->name,
+                          strlen(tensor->name) - (sizeof(weight) - 1), err);
+}
+
+static int find_modules(extract *self, bal_error *err)
 {
     BAL_LOCAL(bal_buf) module = { 0 };
+    const bal_extract *how = self->how;
     size_t count = bal_model_count(self->delta);
     bool is;
 
@@ -197,16 +218,16 @@ static int find_modules(extract *self, const bal_extract_options *options,
         return no_memory(err);
     for (size_t i = 0; i < count; i++) {
         int rc =
-            bal_extract_module(&is, &module, bal_model_at(self->delta, i), err);
+            module_of(&is, &module, self, bal_model_at(self->delta, i), err);
         const char *name = bal_buf_string(&module);
         if (!rc && is &&
-            (!options->target_count ||
-             ends_with_one(name, options->targets, options->target_count)))
-            rc = add_module(self, i, name, options->lora.rank, err);
+            (!how->target_count ||
+             ends_with_one(name, how->targets, how->target_count)))
+            rc = add_module(self, i, name, err);
         if (rc)
             return rc;
     }
-    return check_targets(self, options, err);
+    return check_targets(self, err);
 }
 
 /* ---- config ------------------------------------------------------------- */
@@ -253,7 +274,8 @@ static int add_targets(json_t *to, const extract *self, bal_error *err)
     return 0;
 }
 
-static int list(extract *self, const char *base_model, bal_error *err)
+/* A config that no adapter was there for before. */
+static int list_new(extract *self, const char *base_model, bal_error *err)
 {
     bal_loras like = { 0 };
     BAL_OWN(json_t)
@@ -266,36 +288,52 @@ static int list(extract *self, const char *base_model, bal_error *err)
         return no_memory(err);
     int rc = add_targets(json_object_get(config, "target_modules"), self, err);
     like.config = config;
-    return rc ? rc : bal_factored_list(&self->made, &like, err);
+    return rc ? rc : bal_factored_list(&self->made, &like, 1, err);
 }
 
 /* ---- opening ------------------------------------------------------------ */
 
-static int plan(extract *self, const bal_extract_options *options,
-                bal_work *work, bal_error *err)
+static int plan(extract *self, bal_work *work, bal_error *err)
 {
     bal_factored *made = &self->made;
+    const bal_extract *how = self->how;
     const bal_facts *of = bal_model_facts(self->delta);
     bal_facts facts = { .kind = BAL_KIND_ADAPTER,
                         .name = of->name,
-                        .base_model = options->base_model ? options->base_model
-                                                          : of->base_model,
+                        .base_model =
+                            how->base_model ? how->base_model : of->base_model,
                         .revision = of->revision };
-    int dtype = BAL_F32;
-    int rc = options->lora.dtype
-                 ? bal_setting_dtype(&dtype, options->lora.dtype, "dtype", err)
-                 : 0;
+    int rc = find_modules(self, err);
 
-    made->dtype = (bal_dtype)dtype;
-    if (!rc)
-        rc = find_modules(self, options, err);
-    if (!rc && !options->lora.rank)
+    if (!rc && !how->rank && !how->ranks)
         rc = bal_pool_run(work, made->count, find_rank, self, err);
     if (!rc)
-        rc = list(self, facts.base_model, err);
+        rc = how->like
+                 ? bal_factored_list(made, how->like, how->like_count, err)
+                 : list_new(self, facts.base_model, err);
     if (!rc)
         rc = bal_model_tell(&made->model, &facts, err);
     return rc ? rc : bal_model_ready(&made->model, err);
+}
+
+int bal_extract_open(bal_model **out, bal_model *delta, const bal_extract *how,
+                     bal_work *work, bal_error *err)
+{
+    extract *self = bal_factored_alloc(sizeof(*self), compute, drop);
+    if (!self)
+        return no_memory(err);
+    self->delta = bal_model_ref(delta);
+    self->made.dtype = how->dtype;
+    self->seed = how->seed;
+    self->energy = how->energy;
+    self->how = how;
+    BAL_OWN(bal_model) model = &self->made.model;
+    int rc = plan(self, work, err);
+    if (rc)
+        return rc;
+    self->how = NULL;
+    *out = BAL_TAKE(model);
+    return 0;
 }
 
 int bal_lora_extract(bal_model **out, bal_model *delta,
@@ -303,24 +341,27 @@ int bal_lora_extract(bal_model **out, bal_model *delta,
                      bal_error *err)
 {
     const bal_facts *facts = bal_model_facts(delta);
-    int rc = bal_rank_choice(&options->lora, err);
+    const bal_lora_options *lora = &options->lora;
+    int dtype = BAL_F32;
+    int rc = bal_rank_choice(lora, err);
     if (rc)
         return rc;
     if (facts->kind != BAL_KIND_DELTA)
         return bal_fail(err, BAL_EINVAL, "'%s' is of kind '%s', not a delta",
                         facts->name ? facts->name : "",
                         bal_kind_name(facts->kind));
-
-    extract *self = bal_factored_alloc(sizeof(*self), compute, drop);
-    if (!self)
-        return no_memory(err);
-    self->delta = bal_model_ref(delta);
-    self->seed = options->seed;
-    self->energy = options->lora.energy;
-    BAL_OWN(bal_model) model = &self->made.model;
-    rc = plan(self, options, work, err);
+    rc = lora->dtype ? bal_setting_dtype(&dtype, lora->dtype, "dtype", err) : 0;
     if (rc)
         return rc;
-    *out = BAL_TAKE(model);
-    return 0;
+
+    const bal_extract how = {
+        .rank = lora->rank,
+        .energy = lora->energy,
+        .dtype = (bal_dtype)dtype,
+        .seed = options->seed,
+        .base_model = options->base_model,
+        .targets = options->targets,
+        .target_count = options->target_count,
+    };
+    return bal_extract_open(out, delta, &how, work, err);
 }

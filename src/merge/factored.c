@@ -201,7 +201,8 @@ void *bal_factored_alloc(size_t size, bal_factored_compute_fn *compute_fn,
     return self;
 }
 
-int bal_factored_list(bal_factored *self, const bal_loras *like, bal_error *err)
+int bal_factored_list(bal_factored *self, const bal_loras *like,
+                      size_t like_count, bal_error *err)
 {
     const bal_entries entries = {
         .modules = self->modules,
@@ -210,7 +211,7 @@ int bal_factored_list(bal_factored *self, const bal_loras *like, bal_error *err)
         .config = &self->config,
         .files = self->others,
     };
-    int rc = bal_concat_config(&self->config, like, 1, self->modules,
+    int rc = bal_concat_config(&self->config, like, like_count, self->modules,
                                self->count, err);
 
     return rc ? rc : bal_entries_add(&self->model, &entries, err);

@@ -38,9 +38,9 @@ struct bal_factored {
 /* size bytes, zeroed. NULL: no memory. */
 void *bal_factored_alloc(size_t size, bal_factored_compute_fn *compute_fn,
                          void (*drop)(bal_factored *self));
-/* Once modules, count, dtype and others are there: the config, like another
- * adapter's, and the entries. */
+/* Once modules, count, dtype and others are there: the config, made of those
+ * of other adapters, and the entries. */
 BAL_CHECK int bal_factored_list(bal_factored *self, const bal_loras *like,
-                                bal_error *err);
+                                size_t like_count, bal_error *err);
 
 #endif

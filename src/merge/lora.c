@@ -81,5 +81,5 @@ int bal_lora_scale(bal_model **out, bal_model *adapter, double factor,
         rc = bal_recipe_new(&recipe, "linear", err);
     if (!rc)
         rc = fill(recipe, factor, dtype, err);
-    return rc ? rc : bal_concat_open(out, recipe, &adapter, err);
+    return rc ? rc : bal_product_open(out, recipe, &adapter, err);
 }

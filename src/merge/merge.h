@@ -186,6 +186,8 @@ struct bal_recipe {
     uint64_t rank;
     double energy;
     json_t *ranks;
+    json_t *digests;   /* of differences to an origin: what they change of it,
+                          name to digest; NULL: nothing is known of it */
     bool mergekit;     /* the arithmetic */
     uint64_t seed;     /* of a SEEDED method */
     bool seeded;       /* the seed was told; settling draws one */
@@ -233,6 +235,9 @@ BAL_CHECK int bal_recipe_add_slice(bal_recipe *self, json_t *parameters,
 const bal_slice *bal_recipe_slice(const bal_recipe *self, size_t i);
 /* The inputs that are not carriers. */
 size_t bal_recipe_merged(const bal_recipe *self);
+/* In delta space: the carrier that adapters and whole models are made
+ * differences to, BAL_NONE: there is none, all inputs are differences. */
+size_t bal_recipe_origin(const bal_recipe *self);
 /* An input that is the base: one that is there already if it is the same commit
  * and tells nothing of its own, else the last. EINVAL: there is a base, or it
  * has a weight or parameters and the method does not take it as one more
@@ -241,8 +246,8 @@ BAL_CHECK int bal_recipe_add_base(bal_recipe *self, const bal_input *input,
                                   bal_error *err);
 /* As recorded: {"method", "arithmetic", "space", "strict", "dtype",
  * "out_dtype"?, "parameters", "tokenizer"?, "rank"?, "energy"?, "ranks"?,
- * "base"?, "seed"?, "mergekit_stream"?, "slices"?: [{"base", "parameters"?}],
- * "inputs":
+ * "digests"?, "base"?, "seed"?, "mergekit_stream"?, "slices"?: [{"base",
+ * "parameters"?}], "inputs":
  * [{"tenant", "commit", "manifest", "weight", "parameters"?, "slice"?,
  * "layers"?, "onto"?, "carrier"?}]}; floats and seeds as strings, the weight of
  * an input complete. "base" is there if one is named or the method has a role
@@ -263,34 +268,45 @@ BAL_CHECK int bal_recipe_parse(bal_recipe **out, const json_t *json,
  * kinds of its inputs tell: too few or many inputs, kinds that do not mix, a
  * base that is missing, required parameters that are, weights that sum to zero
  * under normalize, mergekit's stream beside a seed or without its arithmetic.
- * What the inputs' entries tell, bal_view_open refuses. */
-BAL_CHECK int bal_recipe_settle(bal_recipe *self, bal_model *const *inputs,
+ * What the inputs' entries tell, bal_view_open refuses. A base that others are
+ * made differences to becomes a carrier: it comes last then, among the recipe's
+ * inputs and in `inputs`. */
+BAL_CHECK int bal_recipe_settle(bal_recipe *self, bal_model **inputs,
                                 bal_error *err);
 /* The merge as a model, of a settled recipe: nothing is computed but what is
  * read. Keeps references on the inputs, copies what it needs of the recipe.
  * EINVAL: deltas of different bases, shapes that differ, a tensor that strict
  * misses or that the recipe's base lacks; EUNSUPPORTED: what only floats can be
  * merged for, rows too long for the method, BAL_TORCH_STREAM_MOST. They name
- * the tensor and the input.
+ * the tensor and the input. work is used before it returns alone, where an
+ * adapter is put onto a model or inputs are made differences; NULL: one thread,
+ * and no such differences.
  */
 BAL_CHECK int bal_view_open(bal_model **out, const bal_recipe *recipe,
-                            bal_model *const *inputs, bal_error *err);
-/* What bal_view_open does in product space: a weighted sum of LoRA adapters
+                            bal_model *const *inputs, bal_work *work,
+                            bal_error *err);
+/* What bal_view_open does in product space. A weighted sum of LoRA adapters
  * (method->share), exactly: A = rows of A_i, B = columns of w_i s_i B_i, rank
  * the sum, alpha = r (scale 1). B is rounded once, to F32, or to the dtype that
  * all factors have. Where the recipe has a rank or an energy: the nearest
- * adapter of those ranks to the sum in double, rounded once; ECORRUPT if it
- * does not tell what the energy came to.
+ * adapter of those ranks to the sum in double, rounded once. Of any other
+ * method: the nearest adapter to what it makes of the maps s_i B_i A_i, element
+ * by element, in F32. ECORRUPT if the recipe does not tell the ranks.
  */
-BAL_CHECK int bal_concat_open(bal_model **out, const bal_recipe *recipe,
-                              bal_model *const *inputs, bal_error *err);
+BAL_CHECK int bal_product_open(bal_model **out, const bal_recipe *recipe,
+                               bal_model *const *inputs, bal_error *err);
 
 /* Before a view with an energy is opened for the first time: what that comes to
  * is found out and written into the recipe. Of another recipe: nothing. */
 BAL_CHECK int bal_view_ranks(bal_recipe *recipe, bal_model *const *inputs,
                              bal_work *work, bal_error *err);
-/* How far the view is from the sum, where the recipe has a rank or an energy;
- * *lossy tells. */
+/* The same of differences to an origin: digests of the tensors of it that an
+ * input changes, so that a delta of another base, and applying the view to
+ * another one, are refused. Reads those through. */
+BAL_CHECK int bal_view_digests(bal_recipe *recipe, bal_model *const *inputs,
+                               bal_work *work, bal_error *err);
+/* How far the view is from what its method makes of the maps, where the recipe
+ * has a rank or an energy; *lossy tells. */
 BAL_CHECK int bal_view_residual(bal_residual *out, bool *lossy,
                                 const bal_recipe *recipe, bal_model *view,
                                 bal_model *const *inputs, bal_work *work,

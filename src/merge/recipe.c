@@ -140,6 +140,7 @@ void bal_recipe_free(bal_recipe *self)
     json_decref(self->parameters);
     json_decref(self->vocabulary);
     json_decref(self->ranks);
+    json_decref(self->digests);
     free(self);
 }
 
@@ -155,6 +156,14 @@ size_t bal_recipe_merged(const bal_recipe *self)
     while (count && self->inputs[count - 1].carrier)
         count--;
     return count;
+}
+
+size_t bal_recipe_origin(const bal_recipe *self)
+{
+    size_t merged = bal_recipe_merged(self);
+
+    return self->space == BAL_SPACE_DELTA && merged < self->count ? merged
+                                                                  : BAL_NONE;
 }
 
 /* ---- setting ------------------------------------------------------------ */

@@ -178,6 +178,8 @@ static int fill_more(json_t *to, const bal_recipe *self, bal_error *err)
         rc = put(to, "tokenizer", bal_json_copy(self->vocabulary), err);
     if (!rc)
         rc = put_ranks(to, self, err);
+    if (!rc && self->digests)
+        rc = put(to, "digests", bal_json_copy(self->digests), err);
     if (!rc && self->streamed)
         return put_seed(to, "mergekit_stream", self->stream, err);
     return rc || !seeded ? rc : put_seed(to, "seed", self->seed, err);

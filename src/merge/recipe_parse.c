@@ -289,6 +289,28 @@ static int read_ranks(bal_recipe *self, const json_t *json, bal_error *err)
     return 0;
 }
 
+/* After the inputs, which tell of what they are. */
+static int read_digests(bal_recipe *self, const json_t *json, bal_error *err)
+{
+    json_t *digests = json_object_get(json, "digests");
+    const char *name;
+    json_t *value;
+    bal_id id;
+
+    if (!digests)
+        return 0;
+    if (!json_is_object(digests) || bal_recipe_origin(self) == BAL_NONE)
+        return bad(err, "digests");
+    json_object_foreach(digests, name, value)
+    {
+        const char *hex = json_string_value(value);
+        if (!hex || bal_id_parse(&id, hex, NULL))
+            return bad(err, "digests");
+    }
+    self->digests = json_incref(digests);
+    return 0;
+}
+
 static int get_base(bal_recipe *self, size_t slice, const json_t *base,
                     bal_error *err)
 {
@@ -363,10 +385,10 @@ static int check_members(const json_t *json, const char *const *known,
 static int check_known(const json_t *json, bal_error *err)
 {
     static const char *const recipe[] = {
-        "arithmetic", "base",      "dtype",      "inputs",
-        "method",     "out_dtype", "parameters", "mergekit_stream",
-        "seed",       "slices",    "space",      "strict",
-        "tokenizer",  "rank",      "energy",     "ranks",
+        "arithmetic", "base",       "dtype",           "inputs", "method",
+        "out_dtype",  "parameters", "mergekit_stream", "seed",   "slices",
+        "space",      "strict",     "tokenizer",       "rank",   "energy",
+        "ranks",      "digests",
     };
     static const char *const input[] = {
         "tenant", "commit", "manifest", "weight",  "parameters",
@@ -425,6 +447,8 @@ int bal_recipe_parse(bal_recipe **out, const json_t *json, bal_error *err)
         rc = read_slices(self, json, err);
     if (!rc)
         rc = read_inputs(self, json, err);
+    if (!rc)
+        rc = read_digests(self, json, err);
     if (!rc)
         rc = read_base(self, json, err);
     if (!rc)

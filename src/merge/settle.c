@@ -20,6 +20,49 @@ static const struct {
     { BAL_KIND_ADAPTER, BAL_SPACE_PRODUCT, BAL_SPACE_FACTORS },
 };
 
+/* A whole model that is told as the base of what is no whole model, or of what
+ * is to be merged as differences, is what these are differences to. */
+static bool is_origin(const bal_recipe *self, bal_model *const *inputs,
+                      size_t base)
+{
+    if (self->sliced || base == BAL_NONE ||
+        bal_model_facts(inputs[base])->kind != BAL_KIND_WEIGHTS ||
+        (self->space != BAL_SPACE_AUTO && self->space != BAL_SPACE_DELTA))
+        return false;
+    bool whole = self->space == BAL_SPACE_AUTO;
+    for (size_t i = 0; i < self->count; i++) {
+        if (self->inputs[i].adapter || self->inputs[i].carrier)
+            return false;
+        whole = whole && bal_model_facts(inputs[i])->kind == BAL_KIND_WEIGHTS;
+    }
+    return !whole;
+}
+
+/* It comes last then, and its model with it. */
+static int carry_base(bal_recipe *self, bal_model **inputs, bal_error *err)
+{
+    size_t base = self->slices[0].base;
+
+    if (!is_origin(self, inputs, base))
+        return 0;
+    bal_input input = self->inputs[base];
+    bal_model *model = inputs[base];
+    if (json_object_size(input.parameters) || input.weight != 1)
+        return bal_fail(err, BAL_EINVAL,
+                        "the base that others are differences to takes no "
+                        "weight or parameters");
+    for (size_t i = base; i + 1 < self->count; i++) {
+        self->inputs[i] = self->inputs[i + 1];
+        inputs[i] = inputs[i + 1];
+    }
+    input.carrier = true;
+    self->inputs[self->count - 1] = input;
+    inputs[self->count - 1] = model;
+    self->slices[0].base = BAL_NONE;
+    self->space = BAL_SPACE_DELTA;
+    return 0;
+}
+
 /* "slerp a b" goes from a to b. */
 static void imply_base(bal_recipe *self)
 {
@@ -132,6 +175,8 @@ static int check_kinds(const bal_recipe *self, bal_model *const *inputs,
 {
     bal_kind first = kind_of(self, inputs, 0);
 
+    if (bal_recipe_origin(self) != BAL_NONE)
+        return 0;
     for (size_t i = 0; i < self->count; i++) {
         const bal_input *input = &self->inputs[i];
         bal_kind kind = kind_of(self, inputs, i);
@@ -147,13 +192,16 @@ static int check_kinds(const bal_recipe *self, bal_model *const *inputs,
                      "input 1 is of kind '%s', input %zu of kind '%s': they do "
                      "not mix",
                      bal_kind_name(first), i + 1, bal_kind_name(kind)),
-            "deltas go with deltas, adapters with adapters");
+            "deltas go with deltas, adapters with adapters; all of them "
+            "with the base that they are of: --base SPEC");
     }
     return 0;
 }
 
 static int choose_space(bal_recipe *self, bal_kind kind, bal_error *err)
 {
+    if (bal_recipe_origin(self) != BAL_NONE)
+        return 0;
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         if (kinds[i].kind != kind)
             continue;
@@ -184,29 +232,38 @@ static int check_base(const bal_recipe *self, bal_error *err)
                     "--base SPEC");
 }
 
-/* Only sums of products are a product again, and in no arithmetic but one that
- * is exact. */
+/* Sums of maps are maps of low rank again; what other methods make of them is
+ * not, and has to be cut. */
 static int check_product(const bal_recipe *self, bal_error *err)
 {
-    static const char hint[] = "--space factors merges the factors themselves";
-    int rc = 0;
+    static const char factors[] =
+        "--space factors merges the factors themselves";
+    static const char cut[] =
+        "--rank R or --energy F makes an adapter of it, --base SPEC a delta; "
+        "--space factors merges the factors themselves";
 
     if (self->space != BAL_SPACE_PRODUCT)
         return 0;
-    if (!self->method->share)
-        rc = bal_fail(err, BAL_EUNSUPPORTED,
-                      "method '%s' does not merge adapters as the maps they "
-                      "are",
-                      self->method->info.name);
-    else if (self->mergekit)
-        rc = bal_fail(err, BAL_EUNSUPPORTED,
-                      "arithmetic 'mergekit' does not merge adapters as the "
-                      "maps they are");
-    else if (self->slices[0].base != BAL_NONE &&
-             bal_recipe_apart(self, self->slices[0].base))
-        rc = bal_fail(err, BAL_EINVAL,
-                      "adapters as the maps they are take no base");
-    return rc ? bal_hint(err, rc, hint) : 0;
+    if (self->mergekit)
+        return bal_hint(err,
+                        bal_fail(err, BAL_EUNSUPPORTED,
+                                 "arithmetic 'mergekit' does not merge "
+                                 "adapters as the maps they are"),
+                        factors);
+    if (!self->method->share && !self->rank && self->energy == 0)
+        return bal_hint(err,
+                        bal_fail(err, BAL_EUNSUPPORTED,
+                                 "method '%s' of adapters as the maps they are "
+                                 "has no low rank",
+                                 self->method->info.name),
+                        cut);
+    if (self->method->share && self->slices[0].base != BAL_NONE &&
+        bal_recipe_apart(self, self->slices[0].base))
+        return bal_hint(err,
+                        bal_fail(err, BAL_EINVAL,
+                                 "adapters as the maps they are take no base"),
+                        factors);
+    return 0;
 }
 
 /* What is cut is a sum of maps. */
@@ -317,11 +374,13 @@ static int fill_defaults(bal_recipe *self, bal_error *err)
     return 0;
 }
 
-int bal_recipe_settle(bal_recipe *self, bal_model *const *inputs,
-                      bal_error *err)
+int bal_recipe_settle(bal_recipe *self, bal_model **inputs, bal_error *err)
 {
+    int rc = carry_base(self, inputs, err);
+
     imply_base(self);
-    int rc = check_count(self, err);
+    if (!rc)
+        rc = check_count(self, err);
     if (!rc)
         rc = check_lengths(self, err);
     if (!rc)

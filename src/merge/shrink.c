@@ -79,16 +79,15 @@ static uint64_t most_rank(const bal_lora *lora)
     return bal_min(lora->in, lora->out);
 }
 
-/* A recipe out of a database may say anything. */
-static int told_rank(uint64_t *out, const json_t *ranks, const bal_lora *lora,
-                     bal_error *err)
+int bal_rank_told(uint64_t *out, const json_t *ranks, const char *module,
+                  uint64_t most, bal_error *err)
 {
-    json_int_t rank = json_integer_value(json_object_get(ranks, lora->module));
+    json_int_t rank = json_integer_value(json_object_get(ranks, module));
 
-    if (rank < 1 || (uint64_t)rank > most_rank(lora))
+    if (rank < 1 || (uint64_t)rank > most)
         return bal_fail(err, BAL_ECORRUPT,
                         "the recipe does not tell the rank of module '%s'",
-                        lora->module);
+                        module);
     *out = (uint64_t)rank;
     return 0;
 }
@@ -106,7 +105,8 @@ static int choose_ranks(shrink *self, const bal_shrink *how, bal_work *work,
                           .out = lora->out,
                           .rank = bal_min(how->rank, most_rank(lora)) };
         if (!how->rank && how->ranks)
-            rc = told_rank(&self->made.modules[i].rank, how->ranks, lora, err);
+            rc = bal_rank_told(&self->made.modules[i].rank, how->ranks,
+                               lora->module, most_rank(lora), err);
     }
     if (rc || how->rank || how->ranks)
         return rc;
@@ -119,7 +119,7 @@ static int choose_ranks(shrink *self, const bal_shrink *how, bal_work *work,
 static int list(shrink *self, bal_error *err)
 {
     bal_factored *made = &self->made;
-    int rc = bal_factored_list(made, &self->loras, err);
+    int rc = bal_factored_list(made, &self->loras, 1, err);
 
     for (size_t i = 0; !rc && i < self->loras.whole_count; i++)
         rc = bal_entries_pass(&made->model, made->others,

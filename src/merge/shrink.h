@@ -20,6 +20,11 @@ BAL_CHECK int bal_rank_choice(const bal_lora_options *options, bal_error *err);
 /* EINVAL: more than there can be. */
 BAL_CHECK int bal_rank_check(uint64_t rank, double energy, bal_error *err);
 
+/* What a recipe out of a database says of a module, which may be anything.
+ * ECORRUPT: not 1 … most. */
+BAL_CHECK int bal_rank_told(uint64_t *out, const json_t *ranks,
+                            const char *module, uint64_t most, bal_error *err);
+
 /* Every module has just that rank, with zeros where its map's own is lower; of
  * what energy says, at least 1. Whole tensors and files come along. A module's
  * factors are computed when they are read, and kept for a while. Keeps a

@@ -190,18 +190,18 @@ static int tiles_open(bal_model **out, const bal_recipe *recipe,
 static int (*const openers[])(bal_model **out, const bal_recipe *recipe,
                               bal_model *const *inputs, bal_error *err) = {
     [BAL_SPACE_AUTO] = NULL,          [BAL_SPACE_DELTA] = tiles_open,
-    [BAL_SPACE_WEIGHTS] = tiles_open, [BAL_SPACE_PRODUCT] = bal_concat_open,
+    [BAL_SPACE_WEIGHTS] = tiles_open, [BAL_SPACE_PRODUCT] = bal_product_open,
     [BAL_SPACE_FACTORS] = tiles_open,
 };
 
 int bal_view_open(bal_model **out, const bal_recipe *recipe,
-                  bal_model *const *inputs, bal_error *err)
+                  bal_model *const *inputs, bal_work *work, bal_error *err)
 {
     BAL_LOCAL(bal_dressed) models = { 0 };
 
     if (!openers[recipe->space] || !bal_recipe_merged(recipe))
         return bal_fail(err, BAL_ECORRUPT,
                         "a view of a recipe that is not complete");
-    int rc = bal_view_dress(&models, recipe, inputs, err);
+    int rc = bal_view_dress(&models, recipe, inputs, work, err);
     return rc ? rc : openers[recipe->space](out, recipe, models.models, err);
 }

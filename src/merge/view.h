@@ -128,7 +128,8 @@ typedef struct bal_dressed {
     size_t count;
 } bal_dressed;
 BAL_CHECK int bal_view_dress(bal_dressed *out, const bal_recipe *recipe,
-                             bal_model *const *inputs, bal_error *err);
+                             bal_model *const *inputs, bal_work *work,
+                             bal_error *err);
 void bal_dressed_done(bal_dressed *self);
 
 /* Fill in model entries and rows, refuse what cannot be. */

@@ -7,6 +7,7 @@
 #include "core/hash.h"
 #include "merge/view.h"
 #include "merge/vocab.h"
+#include "model/arithmetic.h"
 #include "model/fold.h"
 
 void bal_dressed_done(bal_dressed *self)
@@ -17,17 +18,41 @@ void bal_dressed_done(bal_dressed *self)
     *self = (bal_dressed){ 0 };
 }
 
-static int put_onto(bal_dressed *to, const bal_recipe *recipe,
-                    bal_model *const *inputs, bal_error *err)
+/* What an input does to the model that all are made differences to. */
+static int subtract(bal_model **out, bal_model *input, bal_model *origin,
+                    bal_work *work, bal_error *err)
+{
+    switch (bal_model_facts(input)->kind) {
+    case BAL_KIND_ADAPTER:
+        return bal_fold_minus(out, origin, input, work, err);
+    case BAL_KIND_WEIGHTS:
+        return bal_minus_unproved(out, input, origin, work, err);
+    default:
+        *out = bal_model_ref(input);
+        return 0;
+    }
+}
+
+static int dress_one(bal_model **out, const bal_recipe *recipe,
+                     bal_model *const *inputs, size_t i, bal_work *work,
+                     bal_error *err)
+{
+    const bal_input *input = &recipe->inputs[i];
+    size_t origin = bal_recipe_origin(recipe);
+
+    if (origin != BAL_NONE && i != origin)
+        return subtract(out, inputs[i], inputs[origin], work, err);
+    if (input->adapter)
+        return bal_fold_open(out, inputs[input->onto], inputs[i], work, err);
+    *out = bal_model_ref(inputs[i]);
+    return 0;
+}
+
+static int dress_all(bal_dressed *to, const bal_recipe *recipe,
+                     bal_model *const *inputs, bal_work *work, bal_error *err)
 {
     for (size_t i = 0; i < recipe->count; i++) {
-        const bal_input *input = &recipe->inputs[i];
-        int rc = 0;
-        if (input->adapter)
-            rc = bal_fold_open(&to->models[i], inputs[input->onto], inputs[i],
-                               NULL, err);
-        else
-            to->models[i] = bal_model_ref(inputs[i]);
+        int rc = dress_one(&to->models[i], recipe, inputs, i, work, err);
         if (rc)
             return bal_within(err, rc, "input %zu", i + 1);
         to->count++;
@@ -135,14 +160,14 @@ static int put_words(bal_dressed *models, const bal_recipe *recipe,
 }
 
 int bal_view_dress(bal_dressed *out, const bal_recipe *recipe,
-                   bal_model *const *inputs, bal_error *err)
+                   bal_model *const *inputs, bal_work *work, bal_error *err)
 {
     BAL_LOCAL(bal_dressed) self = { 0 };
 
     self.models = calloc(recipe->count, sizeof(bal_model *));
     if (!self.models)
         return bal_fail_memory(err, "a view");
-    int rc = put_onto(&self, recipe, inputs, err);
+    int rc = dress_all(&self, recipe, inputs, work, err);
     if (!rc && recipe->vocabulary && recipe->mergekit && recipe->dtype >= 0)
         rc = cast_all(&self, recipe, err);
     if (!rc && recipe->vocabulary)

@@ -55,11 +55,30 @@ static census count_forms(const bal_view *self, const bal_view_row *row)
 
 /* ---- refusing ----------------------------------------------------------- */
 
+/* What the recipe tells of the tensor that the inputs are differences to. */
+static int recorded_base(bal_view *self, const bal_view_row *row,
+                         const bal_id **out, bal_error *err)
+{
+    const char *hex =
+        json_string_value(json_object_get(self->recipe->digests, row->name));
+
+    *out = NULL;
+    if (!hex)
+        return 0;
+    bal_id *id = bal_arena_alloc(&self->model.arena, sizeof(*id));
+    if (!id)
+        return bal_fail_memory(err, "planning a view");
+    *out = id;
+    return bal_id_parse(id, hex, err);
+}
+
 /* The base's digest that the inputs agree on, NULL: none knows one. */
-static int common_base(const bal_view *self, const bal_view_row *row,
+static int common_base(bal_view *self, const bal_view_row *row,
                        const bal_id **out, bal_error *err)
 {
-    *out = NULL;
+    int rc = recorded_base(self, row, out, err);
+    if (rc)
+        return rc;
     for (size_t k = 0; k < self->count; k++) {
         const bal_tensor *entry = bal_view_source(self, row, k);
 

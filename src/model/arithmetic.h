@@ -17,6 +17,13 @@
 
 #include "model/model.h"
 
+/* minus for who merges differences and has no use for a proof of each: a pair
+ * of floats of one shape is a DIFFERENCE, changed or not, without RESIDUAL and
+ * digests, and is not read before it is asked for. */
+BAL_CHECK int bal_minus_unproved(bal_model **out, bal_model *tuned,
+                                 bal_model *base, bal_work *work,
+                                 bal_error *err);
+
 /* What minus found, by tensors. */
 typedef struct bal_minus_report {
     uint64_t changed, unchanged, added, removed, reshaped;

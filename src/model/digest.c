@@ -31,6 +31,8 @@ void bal_digest_of_tiles(bal_id *out, const bal_tensor *tensor,
 typedef struct digest_job {
     bal_model *model;
     bal_work *work;
+    const size_t *entries; /* NULL: all of the model, in order */
+    size_t count;
     size_t *starts; /* of an entry's tiles among all; count + 1 of them */
     bal_id *tiles;
 } digest_job;
@@ -41,11 +43,21 @@ static void digest_job_done(digest_job *self)
     free(self->tiles);
 }
 
-/* The entry whose tiles hold tile i. */
-static size_t entry_of(const digest_job *job, size_t i)
+static size_t entry_at(const digest_job *job, size_t n)
+{
+    return job->entries ? job->entries[n] : n;
+}
+
+static const bal_tensor *tensor_at(const digest_job *job, size_t n)
+{
+    return bal_model_at(job->model, entry_at(job, n));
+}
+
+/* Which of the entries has tile i. */
+static size_t owner_of(const digest_job *job, size_t i)
 {
     size_t low = 0;
-    size_t high = bal_model_count(job->model);
+    size_t high = job->count;
 
     while (high - low > 1) {
         size_t middle = low + (high - low) / 2;
@@ -60,15 +72,15 @@ static size_t entry_of(const digest_job *job, size_t i)
 static int hash_tile(size_t i, void *ctx, bal_error *err)
 {
     digest_job *job = ctx;
-    size_t entry = entry_of(job, i);
-    const bal_tensor *tensor = bal_model_at(job->model, entry);
-    uint64_t offset = (i - job->starts[entry]) * BAL_TILE;
-    size_t len = (size_t)bal_min(BAL_TILE, tensor->size - offset);
+    size_t n = owner_of(job, i);
+    uint64_t offset = (i - job->starts[n]) * BAL_TILE;
+    size_t len = (size_t)bal_min(BAL_TILE, tensor_at(job, n)->size - offset);
     void *data = bal_pool_scratch(job->work, 0, len);
     if (!data)
         return bal_fail_memory(err, "hashing a model");
 
-    int rc = bal_model_read(job->model, entry, offset, data, len, err);
+    int rc =
+        bal_model_read(job->model, entry_at(job, n), offset, data, len, err);
     if (rc)
         return rc;
     bal_hash_of(&job->tiles[i], data, len);
@@ -76,19 +88,19 @@ static int hash_tile(size_t i, void *ctx, bal_error *err)
     return 0;
 }
 
-int bal_digest_model(bal_id *out, bal_model *model, bal_work *work,
-                     bal_error *err)
+int bal_digest_entries(bal_id *out, bal_model *model, const size_t *entries,
+                       size_t count, bal_work *work, bal_error *err)
 {
-    size_t count = bal_model_count(model);
-    BAL_LOCAL(digest_job) job = { .model = model, .work = work };
+    BAL_LOCAL(digest_job)
+    job = { .model = model, .work = work, .entries = entries, .count = count };
     uint64_t bytes = 0;
 
     job.starts = calloc(count + 1, sizeof(*job.starts));
     if (!job.starts)
         return bal_fail_memory(err, "hashing a model");
-    for (size_t i = 0; i < count; i++) {
-        uint64_t size = bal_model_at(model, i)->size;
-        job.starts[i + 1] = job.starts[i] + bal_tiles(size);
+    for (size_t n = 0; n < count; n++) {
+        uint64_t size = tensor_at(&job, n)->size;
+        job.starts[n + 1] = job.starts[n] + bal_tiles(size);
         bytes += size;
     }
     job.tiles = calloc(job.starts[count] + 1, sizeof(*job.tiles));
@@ -99,8 +111,15 @@ int bal_digest_model(bal_id *out, bal_model *model, bal_work *work,
     if (rc)
         return rc;
 
-    for (size_t i = 0; i < count; i++)
-        bal_digest_of_tiles(&out[i], bal_model_at(model, i),
-                            job.tiles + job.starts[i]);
+    for (size_t n = 0; n < count; n++)
+        bal_digest_of_tiles(&out[n], tensor_at(&job, n),
+                            job.tiles + job.starts[n]);
     return 0;
+}
+
+int bal_digest_model(bal_id *out, bal_model *model, bal_work *work,
+                     bal_error *err)
+{
+    return bal_digest_entries(out, model, NULL, bal_model_count(model), work,
+                              err);
 }

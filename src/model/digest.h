@@ -16,5 +16,9 @@ void bal_digest_of_tiles(bal_id *out, const bal_tensor *tensor,
  * parallel: out has bal_model_count(model) ids. HEADER entries too. */
 BAL_CHECK int bal_digest_model(bal_id *out, bal_model *model, bal_work *work,
                                bal_error *err);
+/* Of some of its entries: out has count ids. */
+BAL_CHECK int bal_digest_entries(bal_id *out, bal_model *model,
+                                 const size_t *entries, size_t count,
+                                 bal_work *work, bal_error *err);
 
 #endif

@@ -121,6 +121,13 @@ static const bal_model_ops fold_ops = {
     .free = fold_free,
 };
 
+const bal_edit *bal_fold_edit(const bal_model *folded, size_t i)
+{
+    const fold *self = (const fold *)folded;
+
+    return &self->edits.rows[bal_model_tag(folded, i)];
+}
+
 /* ---- opening ------------------------------------------------------------ */
 
 static int list_entry(fold *self, size_t i, bal_error *err)

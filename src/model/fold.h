@@ -23,4 +23,16 @@
 BAL_CHECK int bal_fold_open(bal_model **out, bal_model *base,
                             bal_model *adapter, bal_work *work, bal_error *err);
 
+/* What that does to the base, as a delta, for who merges it with other deltas:
+ * of a weight that a formula changes the DIFFERENCE that it adds, and of one
+ * that is replaced by a tensor of its shape what is between them, in F32 (F64
+ * where the base is), rounded once and not by way of the base's dtype; by way
+ * of that where both happen to a tensor, or rows of tokens are replaced. WHOLE
+ * is what the base has not or has in another shape, and config.json where it
+ * changes. The rest is SAME. No digests: of the base no more
+ * is read than folding takes. Keeps references on both; errors as above. */
+BAL_CHECK int bal_fold_minus(bal_model **out, bal_model *base,
+                             bal_model *adapter, bal_work *work,
+                             bal_error *err);
+
 #endif

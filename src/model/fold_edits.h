@@ -37,6 +37,9 @@ typedef struct bal_edits {
     bal_arena arena;
 } bal_edits;
 
+/* Of entry i of a model that bal_fold_open made. */
+const bal_edit *bal_fold_edit(const bal_model *folded, size_t i);
+
 /* Borrows both models. Errors are those of bal_fold_open. */
 BAL_CHECK int bal_edits_make(bal_edits *out, bal_model *base,
                              bal_model *adapter, bal_error *err);

@@ -13,6 +13,7 @@
 typedef struct minus {
     bal_model model;
     bal_model *tuned, *base;
+    bool proves;
     bal_pairs pairs; /* a: in tuned, b: in base */
 } minus;
 
@@ -132,13 +133,15 @@ static int add_entry(minus *self, size_t n, const bal_found *found,
         return 0;
     bal_tensor entry = in_tuned ? *bal_model_at(self->tuned, pair->a)
                                 : *bal_model_at(self->base, pair->b);
-    entry.tuned = in_tuned ? &found->tuned[n] : NULL;
-    entry.base = in_base ? &found->base[n] : NULL;
+    bool subtracts = bal_pair_subtracts(pair, self->tuned, self->base);
+    bool known = self->proves || !subtracts;
+    entry.tuned = in_tuned && known ? &found->tuned[n] : NULL;
+    entry.base = in_base && known ? &found->base[n] : NULL;
     entry.of = entry.dtype;
     entry.form = in_tuned ? BAL_FORM_WHOLE : BAL_FORM_REMOVED;
     if (in_tuned && in_base && !(found->flags[n] & BAL_FOUND_UNEQUAL))
         entry.form = BAL_FORM_SAME;
-    else if (bal_pair_subtracts(pair, self->tuned, self->base))
+    else if (subtracts)
         return add_difference(self, n, &entry, found->flags[n], err);
     return bal_model_add(&self->model, &entry, n, err);
 }
@@ -162,8 +165,8 @@ static int list(minus *self, bal_work *work, bal_error *err)
     if (rc)
         return rc;
     drop_base_headers(self);
-    rc = bal_minus_scan(&found, &self->pairs, self->tuned, self->base, work,
-                        err);
+    rc = bal_minus_scan(&found, &self->pairs, self->tuned, self->base,
+                        self->proves, work, err);
     if (rc)
         return rc;
     for (size_t n = 0; n < self->pairs.count; n++) {
@@ -201,8 +204,8 @@ static int check_alone(const bal_model *model, bal_error *err)
     return 0;
 }
 
-int bal_model_minus(bal_model **out, bal_model *tuned, bal_model *base,
-                    bal_work *work, bal_error *err)
+static int open_minus(bal_model **out, bal_model *tuned, bal_model *base,
+                      bool proves, bal_work *work, bal_error *err)
 {
     int rc = check_alone(tuned, err);
     if (rc)
@@ -216,6 +219,7 @@ int bal_model_minus(bal_model **out, bal_model *tuned, bal_model *base,
     BAL_OWN(bal_model) model = &self->model;
     self->tuned = bal_model_ref(tuned);
     self->base = bal_model_ref(base);
+    self->proves = proves;
     rc = tell(self, err);
     if (rc)
         return rc;
@@ -225,6 +229,18 @@ int bal_model_minus(bal_model **out, bal_model *tuned, bal_model *base,
 
     *out = BAL_TAKE(model);
     return 0;
+}
+
+int bal_model_minus(bal_model **out, bal_model *tuned, bal_model *base,
+                    bal_work *work, bal_error *err)
+{
+    return open_minus(out, tuned, base, true, work, err);
+}
+
+int bal_minus_unproved(bal_model **out, bal_model *tuned, bal_model *base,
+                       bal_work *work, bal_error *err)
+{
+    return open_minus(out, tuned, base, false, work, err);
 }
 
 /* ---- counting ----------------------------------------------------------- */

@@ -24,6 +24,7 @@ typedef struct scan_job {
     const bal_pairs *pairs;
     bal_model *models[SIDES];
     bal_work *work;
+    bool proves;           /* what subtracts is read, too */
     size_t *starts[SIDES]; /* of a pair's tiles among those of its side */
     bal_id *tiles[SIDES];
     uint8_t *flags; /* by piece */
@@ -66,6 +67,11 @@ bool bal_pair_subtracts(const bal_pair *pair, const bal_model *tuned,
 static bool job_subtracts(const scan_job *job, const bal_pair *pair)
 {
     return bal_pair_subtracts(pair, job->models[TUNED], job->models[BASE]);
+}
+
+static bool is_read(const scan_job *job, const bal_pair *pair)
+{
+    return job->proves || !job_subtracts(job, pair);
 }
 
 /* Tiles of a side that a piece of the pair covers. */
@@ -288,6 +294,10 @@ static int scan_piece(const bal_pair *pair, size_t piece, void *ctx,
     scan_job *job = ctx;
     twins both = { 0 };
 
+    if (!is_read(job, pair)) {
+        job->flags[pair->first + piece] = BAL_FOUND_UNEQUAL;
+        return 0;
+    }
     int rc = twins_open(&both, job, pair, piece, err);
     if (rc)
         return rc;
@@ -308,12 +318,14 @@ static int plan_pair(scan_job *job, bal_pairs *pairs, size_t n,
 {
     bal_pair *pair = &pairs->rows[n];
 
+    bool read = is_read(job, pair);
+
     pair->pieces = 1;
     pair->bytes = 0;
     for (size_t i = 0; i < SIDES; i++) {
         const bal_tensor *tensor = tensor_of(job, pair, i);
         job->starts[i][n] = tiles[i];
-        if (!tensor)
+        if (!tensor || !read)
             continue;
         size_t own = bal_tiles(tensor->size);
         size_t ratio = ratio_of(job, pair, i);
@@ -363,6 +375,8 @@ static void fold(bal_found *out, const scan_job *job)
 
         for (size_t i = 0; i < pair->pieces; i++)
             out->flags[n] |= job->flags[pair->first + i];
+        if (!is_read(job, pair))
+            continue;
         if (a)
             bal_digest_of_tiles(&out->tuned[n], a,
                                 job->tiles[TUNED] + job->starts[TUNED][n]);
@@ -373,10 +387,15 @@ static void fold(bal_found *out, const scan_job *job)
 }
 
 int bal_minus_scan(bal_found *out, bal_pairs *pairs, bal_model *tuned,
-                   bal_model *base, bal_work *work, bal_error *err)
+                   bal_model *base, bool proves, bal_work *work, bal_error *err)
 {
     BAL_LOCAL(scan_job)
-    job = { .pairs = pairs, .models = { tuned, base }, .work = work };
+    job = {
+        .pairs = pairs,
+        .models = { tuned, base },
+        .work = work,
+        .proves = proves,
+    };
 
     out->tuned = calloc(pairs->count + 1, sizeof(bal_id));
     out->base = calloc(pairs->count + 1, sizeof(bal_id));

@@ -19,9 +19,11 @@ typedef struct bal_found {
 bool bal_pair_subtracts(const bal_pair *pair, const bal_model *tuned,
                         const bal_model *base);
 /* Plans the pairs and runs through them. A pair without either side (headers of
- * the base) is passed over. */
+ * the base) is passed over. Without `proves` a pair that subtracts is not read:
+ * it counts as unequal, and has no digests. */
 BAL_CHECK int bal_minus_scan(bal_found *out, bal_pairs *pairs, bal_model *tuned,
-                             bal_model *base, bal_work *work, bal_error *err);
+                             bal_model *base, bool proves, bal_work *work,
+                             bal_error *err);
 void bal_found_done(bal_found *self);
 
 #endif

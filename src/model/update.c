@@ -349,14 +349,14 @@ static double overflow(bal_dtype dtype)
     return limits[dtype];
 }
 
-/* What was finite must stay it. */
+/* What was finite must stay it; before NULL: everything was. */
 static int check_finite(const double *now, const double *before, size_t n,
                         double limit, bal_error *err)
 {
     if (bal_kernels_use()->all_below(now, limit, n))
         return 0;
     for (size_t i = 0; i < n; i++) {
-        if (!(fabs(now[i]) < limit) && isfinite(before[i]))
+        if (!(fabs(now[i]) < limit) && (!before || isfinite(before[i])))
             return bal_fail(err, BAL_ECORRUPT,
                             "the adapter's update is not finite in the base's "
                             "dtype: its scale or its factors are too large");
@@ -387,6 +387,53 @@ int bal_update_apply(const bal_update *self, bal_model *adapter,
         if (rc)
             break;
         kernels->from_f64[dtype](at, room.sum, count);
+        at += count * width;
+        start += count;
+        n -= count;
+    }
+    bal_update_room_done(&room);
+    return rc;
+}
+
+/* sum = what the weights become, less what they were. */
+static int subtract(const bal_update *self, const bal_area *area,
+                    const bal_update_sides *sides, uint64_t start,
+                    bal_update_room *room, bal_error *err)
+{
+    size_t count = area->rows * area->cols;
+    int rc = bal_elements_read(room->raw, sides->base, sides->entry, start,
+                               count, err);
+    if (rc)
+        return rc;
+
+    meetings[self->meeting](self, area, room->sum, room->raw);
+    bal_kernels_use()->sub_f64(room->sum, room->sum, room->raw, count);
+    return 0;
+}
+
+int bal_update_difference(const bal_update *self, const bal_update_sides *sides,
+                          bal_dtype dtype, uint64_t start, uint64_t n, void *to,
+                          bal_error *err)
+{
+    size_t width = bal_dtype_bits(dtype) / 8;
+    bool plain = self->meeting == BAL_MEETING_ADD;
+    uint8_t *at = to;
+    bal_update_room room = { 0 };
+    int rc = bal_update_room_init(&room, err);
+
+    while (n && !rc) {
+        bal_area area = bal_update_next(self, start, n);
+        size_t count = area.rows * area.cols;
+
+        rc = bal_update_value(self, sides->adapter, &area, &room, err);
+        if (!rc && !plain)
+            rc = subtract(self, &area, sides, start, &room, err);
+        if (!rc)
+            rc = check_finite(room.sum, plain ? NULL : room.raw, count,
+                              overflow(dtype), err);
+        if (rc)
+            break;
+        bal_kernels_use()->from_f64[dtype](at, room.sum, count);
         at += count * width;
         start += count;
         n -= count;

@@ -85,4 +85,22 @@ BAL_CHECK int bal_update_apply(const bal_update *self, bal_model *adapter,
                                bal_dtype dtype, uint64_t start, uint64_t n,
                                void *to, bal_error *err);
 
+/* What a difference is computed of: an adapter and the tensor that its update
+ * is of. The base may be NULL where they meet by addition. */
+typedef struct bal_update_sides {
+    bal_model *adapter;
+    bal_model *base;
+    size_t entry; /* of the base */
+} bal_update_sides;
+
+/* Elements [start, start + n) of what the update adds to the tensor, in dtype:
+ * the value itself where they meet by addition, exact but for its rounding;
+ * else what the weight becomes less what it is, in double, rounded once. Does
+ * not depend on how it is cut. ECORRUPT: it is not finite where the weight is.
+ */
+BAL_CHECK int bal_update_difference(const bal_update *self,
+                                    const bal_update_sides *sides,
+                                    bal_dtype dtype, uint64_t start, uint64_t n,
+                                    void *to, bal_error *err);
+
 #endif

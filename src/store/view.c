@@ -217,7 +217,8 @@ static int open_view(bal_model **out, opening *self, bal_bytes text,
     self->depth--;
     if (rc)
         return rc;
-    return bal_view_open(out, recipe, models.models, err);
+    return bal_view_open(out, recipe, models.models, self->tenant->store->work,
+                         err);
 }
 
 static int open_manifest(bal_model **out, opening *self, const bal_id *manifest,
@@ -371,7 +372,9 @@ static int prove(char **base_model, bal_commit_report *report,
     BAL_OWN(bal_model) view = NULL;
     rc = bal_view_ranks(recipe, models.models, work, err);
     if (!rc)
-        rc = bal_view_open(&view, recipe, models.models, err);
+        rc = bal_view_digests(recipe, models.models, work, err);
+    if (!rc)
+        rc = bal_view_open(&view, recipe, models.models, work, err);
     if (!rc)
         rc = bal_view_residual(&report->residual, &report->lossy, recipe, view,
                                models.models, work, err);

@@ -245,11 +245,12 @@ int golden_open(bal_model **out, const json_t *one, const golden_inputs *inputs,
                 bool mergekit, bal_error *err)
 {
     BAL_OWN(bal_recipe) recipe = NULL;
+    golden_inputs in = *inputs;
 
     int rc = make_recipe(&recipe, one, mergekit, err);
     if (!rc)
-        rc = bal_recipe_settle(recipe, inputs->models, err);
-    return rc ? rc : bal_view_open(out, recipe, inputs->models, err);
+        rc = bal_recipe_settle(recipe, in.models, err);
+    return rc ? rc : bal_view_open(out, recipe, in.models, NULL, err);
 }
 
 static int run(golden_result *out, const json_t *one,

@@ -62,7 +62,7 @@ int merge_case_open(bal_model **out, const merge_case *self)
     }
     int rc = bal_recipe_settle(recipe, models, &check_err);
     if (!rc)
-        rc = bal_view_open(out, recipe, models, &check_err);
+        rc = bal_view_open(out, recipe, models, NULL, &check_err);
     for (size_t i = 0; i < count; i++)
         bal_model_free(models[i]);
     return rc;

@@ -188,7 +188,7 @@ static void the_product_is_the_weighted_sum_of_the_products(void)
 
         CHECK_OK(
             bal_recipe_set(recipe, "normalize", row->normalize, &check_err));
-        CHECK_OK(bal_view_open(&merged, recipe, inputs, &check_err));
+        CHECK_OK(bal_view_open(&merged, recipe, inputs, NULL, &check_err));
         CHECK_OK(bal_loras_read(&loras, merged, &check_err));
         CHECK(loras.count == 28);
         for (size_t i = 0; i < ADAPTERS; i++)
@@ -217,7 +217,7 @@ static void factors_are_stacked_in_the_order_of_the_inputs(void)
     const uint64_t *shape;
     size_t at = 0;
 
-    CHECK_OK(bal_view_open(&merged, recipe, inputs, &check_err));
+    CHECK_OK(bal_view_open(&merged, recipe, inputs, NULL, &check_err));
     float *a = factor(merged, module, 'A', &shape);
     CHECK(shape[0] == 12 && shape[1] == 192);
     float *b = factor(merged, module, 'B', &shape);
@@ -249,7 +249,7 @@ static void any_range_reads_as_the_whole_does(void)
 
     for (size_t i = 0; i < ADAPTERS; i++)
         inputs[i] = open_adapter(folders[i]);
-    CHECK_OK(bal_view_open(&merged, recipe, inputs, &check_err));
+    CHECK_OK(bal_view_open(&merged, recipe, inputs, NULL, &check_err));
     for (size_t i = 0; i < bal_model_count(merged); i++) {
         uint64_t size = bal_model_at(merged, i)->size;
         uint8_t *whole = malloc(size);
@@ -278,10 +278,10 @@ static void one_adapter_passes_through(void)
     BAL_OWN(bal_model) same = NULL;
     BAL_OWN(bal_model) half = NULL;
 
-    CHECK_OK(bal_view_open(&same, recipe, &adapter, &check_err));
+    CHECK_OK(bal_view_open(&same, recipe, &adapter, NULL, &check_err));
     CHECK(same == adapter);
     CHECK_OK(bal_recipe_set(recipe, "normalize", "false", &check_err));
-    CHECK_OK(bal_view_open(&half, recipe, &adapter, &check_err));
+    CHECK_OK(bal_view_open(&half, recipe, &adapter, NULL, &check_err));
     CHECK(half != adapter);
 }
 
@@ -299,14 +299,15 @@ static void factors_are_merged_as_they_are_when_asked_for(void)
     const uint64_t *shape;
 
     recipe->space = BAL_SPACE_FACTORS;
-    CHECK_OK(bal_view_open(&view, recipe, inputs, &check_err));
+    CHECK_OK(bal_view_open(&view, recipe, inputs, NULL, &check_err));
     float *got = factor(view, module, 'B', &shape);
     float *want = factor(adapter, module, 'B', &shape);
     CHECK(!memcmp(got, want, shape[0] * shape[1] * sizeof(float)));
     CHECK(bal_model_facts(view)->kind == BAL_KIND_ADAPTER);
     free(got);
     free(want);
-    CHECK_RC(BAL_EINVAL, bal_view_open(&refused, recipe, unlike, &check_err));
+    CHECK_RC(BAL_EINVAL,
+             bal_view_open(&refused, recipe, unlike, NULL, &check_err));
     CHECK(strstr(check_err.text, "another shape") != NULL);
 }
 

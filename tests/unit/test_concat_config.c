@@ -70,7 +70,7 @@ static void the_config_says_what_the_tensors_are(void)
 
     for (size_t i = 0; i < ADAPTERS; i++)
         inputs[i] = open_adapter(folders[i]);
-    CHECK_OK(bal_view_open(&merged, recipe, inputs, &check_err));
+    CHECK_OK(bal_view_open(&merged, recipe, inputs, NULL, &check_err));
     BAL_OWN(json_t) config = config_of(merged);
     json_t *list = json_object_get(config, "target_modules");
     json_t *ranks = json_object_get(config, "rank_pattern");
@@ -225,7 +225,8 @@ static void configs_are_joined_or_refused(void)
         second = made_adapter(row->config_b, 4, row->in_b, a, b);
         bal_model *inputs[] = { first, second };
         recipe->strict = row->strict;
-        CHECK_RC(row->rc, bal_view_open(&merged, recipe, inputs, &check_err));
+        CHECK_RC(row->rc,
+                 bal_view_open(&merged, recipe, inputs, NULL, &check_err));
         if (row->rc)
             CHECK(strstr(check_err.text, row->says) != NULL);
         else

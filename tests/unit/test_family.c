@@ -68,7 +68,7 @@ static int merge(float *out, const merging *row, bool mergekit, uint32_t rank,
     recipe->mergekit = mergekit;
     for (size_t i = 0; i < recipe->count; i++)
         inputs[i] = delta_of(i, rank, shape);
-    int rc = bal_view_open(&view, recipe, inputs, &check_err);
+    int rc = bal_view_open(&view, recipe, inputs, NULL, &check_err);
     for (size_t i = 0; i < recipe->count; i++)
         bal_model_free(inputs[i]);
     if (rc)
@@ -286,7 +286,7 @@ static void an_infinity_or_nan_is_not_silenced_by_being_dropped(void)
     BAL_OWN(bal_model) input = made_model(BAL_KIND_DELTA, NULL, &entry, 1);
     BAL_OWN(bal_model) view = NULL;
 
-    CHECK_OK(bal_view_open(&view, recipe, &input, &check_err));
+    CHECK_OK(bal_view_open(&view, recipe, &input, NULL, &check_err));
     CHECK_OK(bal_model_read(view, 0, 0, got, sizeof(got), &check_err));
     CHECK(isnan(got[1]) && isnan(got[3]));
     CHECK(got[11] == 12 && got[0] == 0);
@@ -328,7 +328,7 @@ whole_models_go_through_a_difference_in_mergekits_arithmetic_alone(void)
         recipe->mergekit = mergekit;
         recipe->slices[0].base = 0;
         CHECK_OK(bal_recipe_settle(recipe, inputs, &check_err));
-        CHECK_OK(bal_view_open(&view, recipe, inputs, &check_err));
+        CHECK_OK(bal_view_open(&view, recipe, inputs, NULL, &check_err));
         CHECK_OK(bal_model_read(view, 0, 0, &got, sizeof(got), &check_err));
         /* 1.0078125 - 256 is -255 in BF16. */
         CHECK(got == (mergekit ? 0x3f80 : 0x3f81));

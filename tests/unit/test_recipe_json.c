@@ -97,6 +97,8 @@ static const damage damages[] = {
     { "base", "0.5", BAL_ECORRUPT },
     { "seed", "\"1\"", BAL_ECORRUPT },
     { "arithmetic", "\"mergekit\"", 0 },
+    { "digests", "{}", BAL_ECORRUPT },
+    { "digests", "[]", BAL_ECORRUPT },
     { "inputs", "{}", BAL_ECORRUPT },
     { "inputs", "[3]", BAL_ECORRUPT },
     { "inputs/tenant", "\"../x\"", BAL_ECORRUPT },
@@ -312,7 +314,8 @@ static void only_sums_merge_adapters_as_maps(void)
     CHECK_RC(BAL_EUNSUPPORTED, bal_recipe_settle(recipe, models, &check_err));
     CHECK(contains(check_err.hint, "--space factors"));
     recipe->space = BAL_SPACE_PRODUCT;
-    CHECK_RC(BAL_ECORRUPT, bal_view_open(&view, recipe, models, &check_err));
+    CHECK_RC(BAL_ECORRUPT,
+             bal_view_open(&view, recipe, models, NULL, &check_err));
 }
 
 static const check_test tests[] = {

@@ -177,13 +177,14 @@ static void ranks_that_are_missing_or_absurd_are_corrupt(void)
 
         check_row(rows[i].ranks);
         CHECK_RC(BAL_ECORRUPT,
-                 bal_view_open(&view, recipe, &input, &check_err));
+                 bal_view_open(&view, recipe, &input, NULL, &check_err));
         CHECK_OK(bal_view_ranks(recipe, &input, work, &check_err));
         CHECK(json_integer_value(
                   json_object_get(recipe->ranks, "layers.0.q")) == 1);
         json_decref(recipe->ranks);
         recipe->ranks = json_loads(rows[i].ranks, 0, NULL);
-        CHECK(bal_view_open(&view, recipe, &input, &check_err) == rows[i].rc);
+        CHECK(bal_view_open(&view, recipe, &input, NULL, &check_err) ==
+              rows[i].rc);
     }
 }
 

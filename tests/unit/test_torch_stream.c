@@ -343,7 +343,7 @@ static void every_tensor_and_input_has_its_part_of_the_stream(void)
         for (size_t i = 0; i <= INPUTS; i++)
             inputs[i] = input_of(v, i);
         CHECK_OK(bal_recipe_settle(recipe, inputs, &check_err));
-        CHECK_OK(bal_view_open(&view, recipe, inputs, &check_err));
+        CHECK_OK(bal_view_open(&view, recipe, inputs, NULL, &check_err));
         for (size_t i = 0; i <= INPUTS; i++)
             bal_model_free(inputs[i]);
         for (size_t i = TENSORS; i > 0; i--)
@@ -368,7 +368,7 @@ static void a_view_of_more_than_can_be_counted_is_refused(void)
 
     CHECK_OK(bal_recipe_settle(recipe, inputs, &check_err));
     CHECK_RC(BAL_EUNSUPPORTED,
-             bal_view_open(&view, recipe, inputs, &check_err));
+             bal_view_open(&view, recipe, inputs, NULL, &check_err));
     CHECK(strstr(check_err.text, "'w'") != NULL);
 }
 

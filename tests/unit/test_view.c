@@ -43,7 +43,7 @@ static bal_model *view_of(const bal_recipe *recipe, bal_model *const *inputs)
 {
     bal_model *view = NULL;
 
-    CHECK_OK(bal_view_open(&view, recipe, inputs, &check_err));
+    CHECK_OK(bal_view_open(&view, recipe, inputs, NULL, &check_err));
     return view;
 }
 

@@ -63,7 +63,7 @@ static void a_base_is_to_a_method_what_its_row_says(void)
             inputs[k] =
                 watch_input(watch_kind(row->space), BAL_F32, 8, values[k]);
         recipe->seed = 77;
-        CHECK_OK(bal_view_open(&view, recipe, inputs, &check_err));
+        CHECK_OK(bal_view_open(&view, recipe, inputs, NULL, &check_err));
         for (size_t k = 0; k < 3; k++)
             bal_model_free(inputs[k]);
         watch_read(view, got, sizeof(got));
@@ -158,7 +158,7 @@ static void mergekit_works_in_the_dtype_that_inputs_have_in_common(void)
             inputs[k] = watch_input(BAL_KIND_WEIGHTS, row->dtypes[k], 8, zeros);
         recipe->mergekit = row->mergekit;
         recipe->dtype = row->told;
-        CHECK_OK(bal_view_open(&view, recipe, inputs, &check_err));
+        CHECK_OK(bal_view_open(&view, recipe, inputs, NULL, &check_err));
         for (size_t k = 0; k < 2; k++)
             bal_model_free(inputs[k]);
         watch_read(view, got, bal_model_at(view, 0)->size);
@@ -209,7 +209,7 @@ static void mergekit_rounds_every_step_and_precise_once(void)
         check_row(row->name);
         recipe->mergekit = row->mergekit;
         recipe->dtype = row->told;
-        CHECK_OK(bal_view_open(&view, recipe, inputs, &check_err));
+        CHECK_OK(bal_view_open(&view, recipe, inputs, NULL, &check_err));
         if (row->told < 0) {
             watch_read(view, &got, sizeof(got));
         } else {
@@ -238,7 +238,7 @@ static void inputs_are_cast_to_a_dtype_that_is_told_before_anything(void)
             inputs[k] = watch_input(BAL_KIND_WEIGHTS, BAL_F32, 1, &values[k]);
         recipe->mergekit = mergekit;
         recipe->dtype = BAL_BF16;
-        CHECK_OK(bal_view_open(&view, recipe, inputs, &check_err));
+        CHECK_OK(bal_view_open(&view, recipe, inputs, NULL, &check_err));
         for (size_t k = 0; k < 3; k++)
             bal_model_free(inputs[k]);
         watch_read(view, &got, sizeof(got));
@@ -261,7 +261,7 @@ static void a_method_that_gives_f32_has_its_base_added_in_f32(void)
 
     for (size_t k = 0; k < 3; k++)
         inputs[k] = watch_input(BAL_KIND_WEIGHTS, BAL_BF16, 1, &values[k]);
-    CHECK_OK(bal_view_open(&view, recipe, inputs, &check_err));
+    CHECK_OK(bal_view_open(&view, recipe, inputs, NULL, &check_err));
     for (size_t k = 0; k < 3; k++)
         bal_model_free(inputs[k]);
     watch_read(view, &got, sizeof(got));
@@ -287,7 +287,7 @@ static void side_files_are_the_bases(void)
         BAL_OWN(bal_model) view = NULL;
         char got[3];
 
-        CHECK_OK(bal_view_open(&view, recipe, inputs, &check_err));
+        CHECK_OK(bal_view_open(&view, recipe, inputs, NULL, &check_err));
         watch_read(view, got, sizeof(got));
         CHECK(got[1] == '1' + (char)base);
     }

@@ -41,12 +41,12 @@ static bal_recipe *recipe_of(const char *arithmetic)
     return recipe;
 }
 
-static bal_model *merged(bal_recipe *recipe, bal_model *const *inputs)
+static bal_model *merged(bal_recipe *recipe, bal_model **inputs)
 {
     bal_model *view = NULL;
 
     CHECK_OK(bal_recipe_settle(recipe, inputs, &check_err));
-    CHECK_OK(bal_view_open(&view, recipe, inputs, &check_err));
+    CHECK_OK(bal_view_open(&view, recipe, inputs, NULL, &check_err));
     return view;
 }
 
@@ -185,7 +185,7 @@ static void a_config_tells_what_came_of_the_merge(void)
         const editing *row = &editings[i];
         BAL_OWN(bal_model) model = deep_model(row->before);
         BAL_OWN(bal_recipe) recipe = editing_recipe(row);
-        bal_model *const inputs[] = { model, model };
+        bal_model *inputs[] = { model, model };
 
         check_row(row->name);
         BAL_OWN(bal_model) view = merged(recipe, inputs);
@@ -212,7 +212,7 @@ static void each_dtype_is_spelled_as_it_was(void)
         const editing row = { .dtype = "BF16" };
         BAL_OWN(bal_model) model = deep_model(rows[i][0]);
         BAL_OWN(bal_recipe) recipe = editing_recipe(&row);
-        bal_model *const inputs[] = { model, model };
+        bal_model *inputs[] = { model, model };
 
         check_row(rows[i][0]);
         BAL_OWN(bal_model) view = merged(recipe, inputs);
@@ -283,8 +283,8 @@ static void embeddings_stand_for_the_head_that_is_tied_to_them(void)
         BAL_OWN(bal_recipe) recipe = recipe_of("precise");
         BAL_OWN(bal_model) with = headed(head, embeddings);
         BAL_OWN(bal_model) without = headed(NULL, embeddings);
-        bal_model *const inputs[] = { first ? with : without,
-                                      first ? without : with };
+        bal_model *inputs[] = { first ? with : without,
+                                first ? without : with };
 
         check_row(head);
         add_source(recipe, 0, 0, 0, 0.5);
@@ -303,7 +303,7 @@ static void a_head_that_none_has_is_not_made(void)
     for (size_t i = 0; i < COUNT(pairs); i++) {
         BAL_OWN(bal_recipe) recipe = recipe_of("precise");
         BAL_OWN(bal_model) model = headed(NULL, pairs[i].embeddings);
-        bal_model *const inputs[] = { model, model };
+        bal_model *inputs[] = { model, model };
 
         check_row(pairs[i].embeddings);
         add_source(recipe, 0, 0, 0, 0.5);

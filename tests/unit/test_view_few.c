@@ -94,7 +94,8 @@ static void what_some_inputs_lack_is_decided_by_the_methods_row(void)
         for (size_t k = 0; k < 3; k++)
             inputs[k] =
                 maybe(watch_kind(row->space), row->has[k] == '1', &values[k]);
-        CHECK_RC(row->rc, bal_view_open(&view, recipe, inputs, &check_err));
+        CHECK_RC(row->rc,
+                 bal_view_open(&view, recipe, inputs, NULL, &check_err));
         for (size_t k = 0; k < 3; k++)
             bal_model_free(inputs[k]);
         CHECK(!row->rc || strstr(check_err.text, "'w'"));
@@ -125,7 +126,7 @@ static void what_is_passed_on_is_cast_where_a_dtype_is_told(void)
     BAL_OWN(bal_model) view = NULL;
 
     recipe->dtype = BAL_BF16;
-    CHECK_OK(bal_view_open(&view, recipe, inputs, &check_err));
+    CHECK_OK(bal_view_open(&view, recipe, inputs, NULL, &check_err));
     watch_read(view, got, LONG * sizeof(*got));
     for (size_t k = 0; k < LONG; k++)
         CHECK(got[k] == bf16_round((double)values[k]));
@@ -173,7 +174,7 @@ static void a_method_of_rows_gets_whole_rows_and_any_range_is_cut(void)
     BAL_OWN(bal_model) input = made_model(BAL_KIND_WEIGHTS, NULL, rows, 1);
     BAL_OWN(bal_model) view = NULL;
 
-    CHECK_OK(bal_view_open(&view, recipe, &input, &check_err));
+    CHECK_OK(bal_view_open(&view, recipe, &input, NULL, &check_err));
     for (size_t from = 0; from < 1200; from += 8) {
         for (size_t n = 8; from + n <= 1200; n += 104) {
             CHECK_OK(bal_model_read(view, 0, from * 4, got, n * 4, &check_err));
@@ -199,7 +200,7 @@ static void rows_that_are_too_long_are_refused_by_name(void)
         BAL_OWN(bal_model) view = NULL;
 
         CHECK_RC(more ? BAL_EUNSUPPORTED : 0,
-                 bal_view_open(&view, recipe, &input, &check_err));
+                 bal_view_open(&view, recipe, &input, NULL, &check_err));
         CHECK(!more || strstr(check_err.text, "'w'"));
     }
 }
@@ -263,7 +264,7 @@ static void two_tensors_are_prepared_at_once(void)
     BAL_OWN(bal_model) input = made_model(BAL_KIND_WEIGHTS, NULL, rows, 2);
     BAL_OWN(bal_model) view = NULL;
 
-    CHECK_OK(bal_view_open(&view, recipe, &input, &check_err));
+    CHECK_OK(bal_view_open(&view, recipe, &input, NULL, &check_err));
     CHECK_OK(bal_work_new(&pool, 2, &check_err));
     CHECK_OK(bal_pool_run(pool, 2, read_one, view, &check_err));
 }

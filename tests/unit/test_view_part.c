@@ -269,7 +269,7 @@ static int open_cut(bal_model **out, const cut *row, const char *space)
     bal_model *models[4] = { model, model, model, model };
     int rc = bal_recipe_parse(&recipe, json, &check_err);
 
-    return rc ? rc : bal_view_open(out, recipe, models, &check_err);
+    return rc ? rc : bal_view_open(out, recipe, models, NULL, &check_err);
 }
 
 static void read_all(bal_model *model)

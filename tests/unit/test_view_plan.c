@@ -211,7 +211,8 @@ static void tensors_come_about_by_what_inputs_say(void)
         snprintf(name, sizeof(name), "%d %d", row->a, row->b);
         check_row(name);
         recipe->strict = row->strict;
-        CHECK_RC(row->rc, bal_view_open(&view, recipe, inputs, &check_err));
+        CHECK_RC(row->rc,
+                 bal_view_open(&view, recipe, inputs, NULL, &check_err));
         if (row->rc) {
             CHECK(strstr(check_err.text, row->says) != NULL);
             continue;
@@ -230,7 +231,7 @@ static void a_merged_difference_keeps_what_is_known_of_the_base(void)
     BAL_OWN(bal_model) view = NULL;
     bal_model *inputs[] = { a, a };
 
-    CHECK_OK(bal_view_open(&view, recipe, inputs, &check_err));
+    CHECK_OK(bal_view_open(&view, recipe, inputs, NULL, &check_err));
     const bal_tensor *entry = bal_model_at(view, 0);
     CHECK(entry->base && !memcmp(entry->base, &ids[1], sizeof(ids[1])));
     CHECK(!entry->tuned);
@@ -246,7 +247,7 @@ static void unequal_integers_are_found_when_they_are_read(void)
     bal_model *inputs[] = { a, b };
     uint8_t bytes[64];
 
-    CHECK_OK(bal_view_open(&view, recipe, inputs, &check_err));
+    CHECK_OK(bal_view_open(&view, recipe, inputs, NULL, &check_err));
     CHECK_RC(BAL_EUNSUPPORTED,
              bal_model_read(view, 0, 0, bytes, sizeof(bytes), &check_err));
     CHECK(strstr(check_err.text, "tensor 'w'") != NULL);
@@ -289,7 +290,7 @@ static void one_delta_passes_through_bit_by_bit(void)
 
     json_object_set_new(recipe->inputs[0].parameters, "weight",
                         json_string("0.25")); /* normalized: all of it */
-    CHECK_OK(bal_view_open(&view, recipe, &delta, &check_err));
+    CHECK_OK(bal_view_open(&view, recipe, &delta, NULL, &check_err));
     CHECK(bal_model_count(view) == 4);
     CHECK(bal_model_at(view, 1)->form == BAL_FORM_RESIDUAL);
     CHECK(bal_model_at(view, 0)->tuned != NULL);
@@ -297,7 +298,7 @@ static void one_delta_passes_through_bit_by_bit(void)
     CHECK(!memcmp(got, residual, sizeof(got)));
 
     CHECK_OK(bal_recipe_set(recipe, "normalize", "false", &check_err));
-    CHECK_OK(bal_view_open(&half, recipe, &delta, &check_err));
+    CHECK_OK(bal_view_open(&half, recipe, &delta, NULL, &check_err));
     CHECK(bal_model_count(half) == 2); /* tensor and file */
     CHECK(first_of(half) == 0.25);
 }
@@ -315,16 +316,16 @@ static void a_dtype_asked_for_reaches_unchanged_tensors(void)
     uint32_t got[8];
 
     recipe->dtype = BAL_BF16;
-    CHECK_OK(bal_view_open(&same, recipe, inputs, &check_err));
+    CHECK_OK(bal_view_open(&same, recipe, inputs, NULL, &check_err));
     CHECK(bal_model_at(same, 0)->form == BAL_FORM_SAME);
     recipe->dtype = BAL_F16;
-    CHECK_OK(bal_view_open(&cast, recipe, inputs, &check_err));
+    CHECK_OK(bal_view_open(&cast, recipe, inputs, NULL, &check_err));
     CHECK(bal_model_at(cast, 0)->form == BAL_FORM_DIFFERENCE);
     CHECK(bal_model_at(cast, 0)->of == BAL_F16);
     CHECK_OK(bal_model_read(cast, 0, 0, got, sizeof(got), &check_err));
     for (size_t i = 0; i < 8; i++)
         CHECK(got[i] == 0x80000000);
-    CHECK_OK(bal_view_open(&merged, recipe, both, &check_err));
+    CHECK_OK(bal_view_open(&merged, recipe, both, NULL, &check_err));
     CHECK(bal_model_at(merged, 0)->of == BAL_F16);
 }
 
@@ -351,7 +352,8 @@ static void weights_that_sum_to_zero_for_a_tensor_are_refused(void)
     recipe->space = BAL_SPACE_WEIGHTS;
     json_object_set_new(recipe->inputs[1].parameters, "weight",
                         json_string("-1"));
-    CHECK_RC(BAL_EINVAL, bal_view_open(&view, recipe, inputs, &check_err));
+    CHECK_RC(BAL_EINVAL,
+             bal_view_open(&view, recipe, inputs, NULL, &check_err));
     CHECK(strstr(check_err.text, "tensor 'x'") != NULL);
 }
 
@@ -432,7 +434,7 @@ static void files_are_taken_from_the_first_that_changed_them(void)
 
         check_row(row->what);
         warned[0] = '\0';
-        CHECK_OK(bal_view_open(&view, recipe, inputs, &check_err));
+        CHECK_OK(bal_view_open(&view, recipe, inputs, NULL, &check_err));
         CHECK(bal_model_count(view) == 1);
         CHECK(bal_model_at(view, 0)->form == row->form);
         CHECK_OK(bal_model_read(view, 0, 0, got, bal_model_at(view, 0)->size,
@@ -468,12 +470,12 @@ static void headers_are_kept_while_they_describe_the_result(void)
     bal_model *unlike[] = { small, large };
 
     recipe->space = BAL_SPACE_WEIGHTS;
-    CHECK_OK(bal_view_open(&kept, recipe, alike, &check_err));
+    CHECK_OK(bal_view_open(&kept, recipe, alike, NULL, &check_err));
     CHECK(bal_model_find(kept, BAL_PART_HEADER, "m.safetensors") != BAL_NONE);
-    CHECK_OK(bal_view_open(&grown, recipe, unlike, &check_err));
+    CHECK_OK(bal_view_open(&grown, recipe, unlike, NULL, &check_err));
     CHECK(bal_model_find(grown, BAL_PART_HEADER, "m.safetensors") == BAL_NONE);
     recipe->dtype = BAL_BF16;
-    CHECK_OK(bal_view_open(&cast, recipe, alike, &check_err));
+    CHECK_OK(bal_view_open(&cast, recipe, alike, NULL, &check_err));
     CHECK(bal_model_find(cast, BAL_PART_HEADER, "m.safetensors") == BAL_NONE);
 }
 

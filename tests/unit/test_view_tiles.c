@@ -205,7 +205,8 @@ static void all_methods(bal_id *out, const way *how)
             BAL_OWN(bal_model) view = NULL;
 
             CHECK_OK(bal_recipe_settle(recipe, made.inputs, &check_err));
-            CHECK_OK(bal_view_open(&view, recipe, made.inputs, &check_err));
+            CHECK_OK(
+                bal_view_open(&view, recipe, made.inputs, NULL, &check_err));
             read_view(&hash, view, pool);
         }
         bal_hash_end(&hash, &out[m]);
