@@ -540,6 +540,7 @@ typedef struct bal_param {
 
 enum bal_method_flags {
     BAL_METHOD_SEEDED = 1, /* draws random numbers */
+    BAL_METHOD_PEFT = 2,   /* a combination type of PEFT's, not of mergekit */
 };
 
 typedef struct bal_method_info {

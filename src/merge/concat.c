@@ -194,7 +194,8 @@ static int module_of(concat *self, bal_joined **out, const bal_lora *lora,
         return 0;
     *module = (bal_joined){ .module = lora->module,
                             .in = lora->in,
-                            .out = lora->out };
+                            .out = lora->out,
+                            .embedding = lora->embedding };
     module->shares = bal_arena_alloc(&self->model.arena,
                                      self->count * sizeof(*module->shares));
     if (!module->shares)
@@ -210,7 +211,8 @@ static int add_share(concat *self, size_t input, const bal_lora *lora,
     int rc = module_of(self, &module, lora, err);
     if (rc)
         return rc;
-    if (module->in != lora->in || module->out != lora->out)
+    if (module->in != lora->in || module->out != lora->out ||
+        module->embedding != lora->embedding)
         return bal_fail(err, BAL_EINVAL,
                         "module '%s' has another shape than in input %zu",
                         lora->module, module->shares[0].input + 1);
@@ -234,13 +236,7 @@ static int read_adapter(concat *self, size_t input, bal_error *err)
     int rc = bal_loras_read(adapter, self->inputs[input], err);
     if (rc)
         return rc;
-    if (!adapter->whole_count)
-        return 0;
-    const bal_lora_whole *whole = &adapter->wholes[0];
-    return bal_fail(err, BAL_EUNSUPPORTED,
-                    "tensor '%s' is a whole tensor, which is not merged with "
-                    "adapters yet",
-                    bal_model_at(self->inputs[input], whole->entry)->name);
+    return bal_wholes_check(adapter, self->inputs[input], err);
 }
 
 static int read_adapters(concat *self, bal_error *err)

@@ -18,6 +18,7 @@ typedef struct bal_share {
 typedef struct bal_joined {
     const char *module;
     uint64_t rank, in, out;
+    bool embedding; /* as of bal_lora */
     bal_share *shares;
     size_t count;
 } bal_joined;
@@ -44,6 +45,10 @@ BAL_CHECK int bal_entries_add(bal_model *to, const bal_entries *self,
 BAL_CHECK int bal_entries_pass(bal_model *to, const bal_model *from, size_t i,
                                bal_error *err);
 bal_made bal_made_of(size_t *index, const bal_model *model, size_t i);
+/* EUNSUPPORTED: whole tensors, which are not merged. A copy of the base's own
+ * that PEFT saved beside an update of it is left out, with a warning. */
+BAL_CHECK int bal_wholes_check(const bal_loras *adapter, const bal_model *model,
+                               bal_error *err);
 /* The dtype of all factors of an adapter and of what has `dtype` (-1: of
  * nothing yet), F32 or F64 where they differ. */
 int bal_loras_join(int dtype, const bal_loras *adapter, const bal_model *model);
@@ -83,6 +88,10 @@ void bal_shares_done(bal_shares *self);
 /* EINVAL: no share can be computed of these weights. */
 BAL_CHECK int bal_share_of(double *out, bal_shares *self, const char *module,
                            size_t input, bal_error *err);
+/* What the input weighs there. */
+BAL_CHECK int bal_share_weight(double *out, bal_shares *self,
+                               const char *module, size_t input,
+                               bal_error *err);
 /* *out: the result is the one input as it is. */
 BAL_CHECK int bal_shares_same(bool *out, const bal_recipe *recipe,
                               bal_error *err);

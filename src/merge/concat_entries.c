@@ -1,6 +1,7 @@
 /* The entries of an adapter that is made of others. */
 #include <string.h>
 
+#include "core/error.h"
 #include "merge/concat.h"
 #include "merge/join.h"
 
@@ -28,8 +29,10 @@ static int add_factor(bal_model *to, const bal_entries *self, size_t i,
     uint64_t shape[2] = { a ? module->rank : module->out,
                           a ? module->in : module->rank };
     BAL_LOCAL(bal_buf) name = { 0 };
-    int rc = bal_buf_format(&name, err, "%s%s.lora_%c.weight", BAL_PEFT_PREFIX,
-                            module->module, a ? 'A' : 'B');
+    int rc =
+        bal_buf_format(&name, err, "%s%s.lora_%s%c%s", BAL_PEFT_PREFIX,
+                       module->module, module->embedding ? "embedding_" : "",
+                       a ? 'A' : 'B', module->embedding ? "" : ".weight");
     if (rc)
         return rc;
     bal_tensor entry = {
@@ -84,6 +87,22 @@ int bal_entries_add(bal_model *to, const bal_entries *self, bal_error *err)
             rc = bal_entries_pass(to, self->files, i, err);
     }
     return rc;
+}
+
+int bal_wholes_check(const bal_loras *adapter, const bal_model *model,
+                     bal_error *err)
+{
+    for (size_t i = 0; i < adapter->whole_count; i++) {
+        const bal_lora_whole *whole = &adapter->wholes[i];
+        const char *name = bal_model_at(model, whole->entry)->name;
+        if (!whole->copy)
+            return bal_fail(err, BAL_EUNSUPPORTED,
+                            "tensor '%s' is a whole tensor, which is not "
+                            "merged with adapters yet",
+                            name);
+        bal_warn("merge", "tensor=%s left-out copy-of=%s", name, whole->name);
+    }
+    return 0;
 }
 
 static int join(int dtype, bal_dtype with)

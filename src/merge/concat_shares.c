@@ -68,6 +68,17 @@ static int look_up(bal_shares *self, const char *module, bal_error *err)
                                : 0;
 }
 
+int bal_share_weight(double *out, bal_shares *self, const char *module,
+                     size_t input, bal_error *err)
+{
+    int rc = look_up(self, module, err);
+
+    if (rc)
+        return bal_within(err, rc, "module '%s'", module);
+    *out = self->weights[input];
+    return 0;
+}
+
 int bal_share_of(double *out, bal_shares *self, const char *module,
                  size_t input, bal_error *err)
 {

@@ -141,6 +141,15 @@ static int find_rank(size_t i, void *ctx, bal_error *err)
 
 /* ---- modules ------------------------------------------------------------ */
 
+static bool is_embedding(const bal_extract *how, const char *module)
+{
+    const bal_lora *lora = NULL;
+
+    for (size_t i = 0; i < how->like_count && !lora; i++)
+        lora = bal_loras_find(&how->like[i], module);
+    return lora && lora->embedding;
+}
+
 static int add_module(extract *self, size_t entry, const char *name,
                       bal_error *err)
 {
@@ -168,6 +177,7 @@ static int add_module(extract *self, size_t entry, const char *name,
         .rank = rank,
         .in = shape[1],
         .out = shape[0],
+        .embedding = is_embedding(how, module),
     };
     return rc;
 }

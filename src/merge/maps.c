@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "core/error.h"
-#include "model/peft.h"
+#include "merge/concat.h"
 #include "model/update.h"
 
 /* Tags are modules. */
@@ -79,18 +79,6 @@ static int add(maps *self, size_t i, bal_buf *name, bal_error *err)
     return bal_model_add(&self->model, &entry, i, err);
 }
 
-/* Whole tensors are no maps. */
-static int check(const maps *self, bal_error *err)
-{
-    if (!self->loras.whole_count)
-        return 0;
-    size_t entry = self->loras.wholes[0].entry;
-    return bal_fail(err, BAL_EUNSUPPORTED,
-                    "tensor '%s' is a whole tensor, which is not merged with "
-                    "adapters yet",
-                    bal_model_at(self->adapter, entry)->name);
-}
-
 static int list(maps *self, bal_error *err)
 {
     BAL_LOCAL(bal_buf) name = { 0 };
@@ -98,7 +86,7 @@ static int list(maps *self, bal_error *err)
     int rc = bal_loras_read(&self->loras, self->adapter, err);
 
     if (!rc)
-        rc = check(self, err);
+        rc = bal_wholes_check(&self->loras, self->adapter, err);
     for (size_t i = 0; i < self->loras.count && !rc; i++)
         rc = add(self, i, &name, err);
     facts.kind = BAL_KIND_DELTA;

@@ -236,7 +236,7 @@ static int read_method(bal_mergekit_reader *self, bal_error *err)
         return bal_yaml_fail(err, BAL_EINVAL, self->document,
                              "no 'merge_method'");
     self->to->method = bal_method_row(name);
-    if (self->to->method)
+    if (self->to->method && !(self->to->method->info.flags & BAL_METHOD_PEFT))
         return 0;
     return bal_yaml_fail(err, BAL_EINVAL, node, "no merge method '%s'", name);
 }

@@ -12,6 +12,7 @@
 #include "merge/nearswap.h"
 #include "merge/nuslerp.h"
 #include "merge/passthrough.h"
+#include "merge/peft_types.h"
 #include "merge/ram.h"
 #include "merge/sce.h"
 #include "merge/slerp.h"
@@ -434,6 +435,20 @@ const bal_method bal_methods[] = {
         .scratch = 1,
         .merge = bal_nearswap_merge,
     },
+    BAL_PEFT_TYPE("peft_linear", "PEFT's linear: factors, or maps, are added",
+                  "sum w_i x_i", bal_peft_linear_params, NULL, 0),
+    BAL_PEFT_TYPE("peft_magnitude_prune", "PEFT's magnitude_prune",
+                  "sum w_i p_i, p_i the density part of the largest |x_i|",
+                  bal_peft_prune_params, &bal_sparsify_topk, 0),
+    BAL_PEFT_TYPE("peft_dare_linear", "PEFT's dare_linear",
+                  "sum w_i p_i, p_i elements of x_i / density kept with "
+                  "probability density",
+                  bal_peft_prune_params, &bal_sparsify_bernoulli,
+                  BAL_METHOD_SEEDED),
+    BAL_PEFT_TIES("peft_ties", "PEFT's ties", "p_i as magnitude_prune's",
+                  &bal_sparsify_topk, 0),
+    BAL_PEFT_TIES("peft_dare_ties", "PEFT's dare_ties", "p_i as dare_linear's",
+                  &bal_sparsify_bernoulli, BAL_METHOD_SEEDED),
 };
 
 const size_t bal_methods_count = sizeof(bal_methods) / sizeof(bal_methods[0]);

@@ -103,6 +103,7 @@ static int choose_ranks(shrink *self, const bal_shrink *how, bal_work *work,
             (bal_joined){ .module = lora->module,
                           .in = lora->in,
                           .out = lora->out,
+                          .embedding = lora->embedding,
                           .rank = bal_min(how->rank, most_rank(lora)) };
         if (!how->rank && how->ranks)
             rc = bal_rank_told(&self->made.modules[i].rank, how->ranks,

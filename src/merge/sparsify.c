@@ -12,6 +12,7 @@
 #include "core/arith.h"
 #include "core/error.h"
 #include "merge/rank_walk.h"
+#include "merge/values.h"
 
 enum {
     TOGETHER = 16,   /* inputs that are looked at in one walk */
@@ -323,6 +324,14 @@ static int find_factors(search *self, bal_walk *walk, const bal_tile *tile,
     return rc;
 }
 
+static bool rescales(const bal_method *method, const bal_values *values)
+{
+    static const char name[] = "rescale";
+
+    return bal_param_find(method->info.params, name) &&
+           bal_value_bool(values, name);
+}
+
 static int find_some(bal_sparse *sparse, size_t first, bal_walk *walk,
                      const bal_tile *tile, const bal_values *values,
                      bal_error *err)
@@ -338,7 +347,7 @@ static int find_some(bal_sparse *sparse, size_t first, bal_walk *walk,
     }
     if (!rc)
         rc = find_ranks(&self, walk, tile, err);
-    if (rc || !bal_value_bool(values, "rescale"))
+    if (rc || !rescales(tile->method, values))
         return rc;
     return find_factors(&self, walk, tile, err);
 }

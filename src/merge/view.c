@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/str.h"
+#include "merge/peft_types.h"
 
 enum { TILE_ASKED_MOST = 1 << 20 };
 
@@ -187,11 +188,21 @@ static int tiles_open(bal_model **out, const bal_recipe *recipe,
     return 0;
 }
 
+static int factors_open(bal_model **out, const bal_recipe *recipe,
+                        bal_model *const *inputs, bal_error *err)
+{
+    if (recipe->method->info.flags & BAL_METHOD_PEFT)
+        return bal_peft_factors(out, recipe, inputs, tiles_open, err);
+    return tiles_open(out, recipe, inputs, err);
+}
+
 static int (*const openers[])(bal_model **out, const bal_recipe *recipe,
                               bal_model *const *inputs, bal_error *err) = {
-    [BAL_SPACE_AUTO] = NULL,          [BAL_SPACE_DELTA] = tiles_open,
-    [BAL_SPACE_WEIGHTS] = tiles_open, [BAL_SPACE_PRODUCT] = bal_product_open,
-    [BAL_SPACE_FACTORS] = tiles_open,
+    [BAL_SPACE_AUTO] = NULL,
+    [BAL_SPACE_DELTA] = tiles_open,
+    [BAL_SPACE_WEIGHTS] = tiles_open,
+    [BAL_SPACE_PRODUCT] = bal_product_open,
+    [BAL_SPACE_FACTORS] = factors_open,
 };
 
 int bal_view_open(bal_model **out, const bal_recipe *recipe,

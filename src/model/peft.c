@@ -48,8 +48,6 @@ static int check_row(const bal_adapted *row, bal_model *adapter, bal_error *err)
 {
     size_t more = row->slots[BAL_SLOT_BIAS];
 
-    if (row->family == BAL_FAMILY_EMBEDDING)
-        more = row->slots[BAL_SLOT_A];
     if (more == BAL_NONE)
         return 0;
     return bal_fail(err, BAL_EUNSUPPORTED,
@@ -63,12 +61,11 @@ static int check(const bal_adapter *self, bal_model *adapter, bal_error *err)
 
     for (size_t i = 0; i < self->count && !rc; i++)
         rc = check_row(&self->rows[i], adapter, err);
-    for (size_t i = 0; i < self->whole_count && !rc; i++) {
-        if (self->wholes[i].copy)
-            rc = bal_fail(err, BAL_EUNSUPPORTED,
-                          "tensor '%s' is more than plain LoRA",
-                          bal_model_at(adapter, self->wholes[i].entry)->name);
-    }
+    /* A copy of the base's own is beside an update. */
+    if (!rc && !self->count && self->whole_count && self->wholes[0].copy)
+        rc = bal_fail(err, BAL_EUNSUPPORTED,
+                      "tensor '%s' is more than plain LoRA",
+                      bal_model_at(adapter, self->wholes[0].entry)->name);
     return rc;
 }
 
@@ -91,6 +88,7 @@ static int take(bal_loras *out, bal_adapter *self, bal_error *err)
             .in = from->in,
             .out = from->out,
             .scale = from->scale,
+            .embedding = from->family == BAL_FAMILY_EMBEDDING,
         };
     }
     *out = (bal_loras){

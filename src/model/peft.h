@@ -11,7 +11,8 @@ typedef struct bal_lora {
     const char *module; /* "model.layers.0.self_attn.q_proj" */
     size_t a, b;        /* entries: A [r, in], B [out, r] */
     uint64_t rank, in, out;
-    double scale; /* alpha / r, alpha / sqrt(r) with rslora; by pattern */
+    double scale;   /* alpha / r, alpha / sqrt(r) with rslora; by pattern */
+    bool embedding; /* the map is added turned over: in is tokens */
 } bal_lora;
 
 typedef struct bal_loras {
@@ -24,8 +25,8 @@ typedef struct bal_loras {
 } bal_loras;
 
 /* As bal_adapter_read; EUNSUPPORTED besides names what is more than plain LoRA
- * on linear modules and whole tensors: peft_type, use_dora, lora_bias,
- * embeddings, target_parameters, … */
+ * on linear modules, embeddings and whole tensors: peft_type, use_dora,
+ * lora_bias, target_parameters, … */
 BAL_CHECK int bal_loras_read(bal_loras *out, bal_model *adapter,
                              bal_error *err);
 void bal_loras_done(bal_loras *self);
