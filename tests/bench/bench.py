@@ -4,7 +4,7 @@
              [--mergekit VENV] [--peers VENV] [--layers N] [--gigabytes N]
              [SECTION…]
 
-Sections: main adapter history memory grants fsck forget many codec merge
+Sections: main adapter history memory grants fsck forget many codec lora merge
 merge-memory.
 Each ratio is of whole processes, run in turn with what they are compared with,
 files cached, the median of N pairs. `merge` is compared with the mergekit that
@@ -12,7 +12,7 @@ VENV holds (0.1.5), if one is given: what `merge` records (precise) and what
 `import-mergekit` does (imported), over models of 0.13 GB and 0.1 GB a layer;
 `merge-memory` merges models of so many gigabytes. `codec` compares ratios and speeds
 on the same bytes with the zstd tool and, if --peers names a VENV that has them, with
-ZipNN (0.5.4) and deltatensors (0.2.0); bench-codec is looked for beside PROGRAM, in
+ZipNN (0.5.4) and deltatensors (0.2.0); `lora` with the PEFT that is in VENV; bench-codec is looked for beside PROGRAM, in
 tests/.
 """
 
@@ -564,6 +564,65 @@ def codec_section(b):
         codec_int4(b)
 
 
+def lora_times(b, runs, name, least, commands):
+    """Ours against PEFT's, whole processes by turns, each of which makes `out`;
+    the start of PEFT apart."""
+    rows = []
+    for _ in range(runs):
+        pair = []
+        for command, env in zip(commands, (None, OFFLINE)):
+            remove(b.path("out"))
+            os.sync()
+            pair.append(run(command, env))
+        rows.append(pair)
+    wall = statistics.median(there[0] / here[0] for here, there in rows)
+    start = run([f"{b.peers}/bin/python", peers_program(), "imports"], OFFLINE)[0]
+    net = statistics.median((there[0] - start) / here[0] for here, there in rows)
+    told_now = " / ".join(told(row) for row in reversed(rows[-1]))
+    b.say(f"PEFT / ours, {name}", wall, least, f"{told_now}; net of import "
+          f"({start:.1f} s) {net:.2f}", least=True)
+    b.say(f"ours, {name}, peak memory in MiB", max(row[0][2] for row in rows),
+          300)
+
+
+def lora_made(b, store, layers, refs):
+    """A base, and adapters of it in the store."""
+    models = b.path(f"tuned-{layers}")
+    if not os.path.exists(models):
+        make("tuned", models, layers)
+    folders = []
+    for i, ref in enumerate(refs):
+        folders.append(b.path(f"lora-{layers}-{i}"))
+        if not os.path.exists(folders[-1]):
+            make("lora", folders[-1], layers, i)
+        run(b.ballast(store, "commit", folders[-1], "-m", "m", "--ref", ref))
+    print(f"base of {size_of(f'{models}/base') / GB:.2f} GB bf16")
+    return f"{models}/base", folders
+
+
+def lora_section(b):
+    """An adapter of rank 16 on every linear module, folded; and two of them merged
+    by singular values, once and of one layer: PEFT decomposes whole matrices."""
+    store, out = b.path("store-lora"), b.path("out")
+    remove(store)
+    if not b.peers:
+        print("no --peers: nothing to compare with")
+        return
+    python = [f"{b.peers}/bin/python", peers_program()]
+    base, (folder,) = lora_made(b, store, b.layers, ["large"])
+    lora_times(b, b.runs, "fold", 3, [
+        b.ballast(store, "apply", "large", "--base", base, "-o", out),
+        [*python, "fold", base, folder, out]])
+    base, folders = lora_made(b, store, 1, ["a0", "a1"])
+    merge = b.ballast(store, "merge", "a0@0.5", "a1@0.5", "--rank", "16", "-m", "m",
+                      "--ref", "svd")
+    checkout = b.ballast(store, "checkout", "svd", "-o", out)
+    lora_times(b, 1, "merge by svd", 5, [
+        " ".join(merge) + " && " + " ".join(checkout),
+        [*python, "svd", base, "16", out, *folders]])
+    remove(store, out)
+
+
 def merge_memory_section(b):
     """Peak memory of a merge of 2 and of 8 inputs."""
     store, out, peaks = b.path("store-merge"), b.path("out"), {}
@@ -590,7 +649,7 @@ SECTIONS = {"main": main_section, "adapter": adapter_section,
             "history": history_section, "memory": memory_section,
             "grants": grants_section, "fsck": fsck_section,
             "forget": forget_section, "many": many_section,
-            "codec": codec_section,
+            "codec": codec_section, "lora": lora_section,
             "merge": merge_section, "merge-memory": merge_memory_section}
 
 

@@ -140,6 +140,27 @@ def bare(folder, megabytes=64):
             file.write(changed.astype(np.uint8).tobytes())
 
 
+def lora(folder, layers=LAYERS, seed=1, rank=16):
+    """A PEFT adapter of every linear module of tuned()'s models, in F32."""
+    rng = np.random.default_rng([21, seed])
+    tensors, modules = [], set()
+    for name, shape in shapes(layers):
+        if "_proj" not in name:
+            continue
+        module = name.removesuffix(".weight")
+        modules.add(module.rsplit(".", 1)[1])
+        for side, size in (("A", (rank, shape[1])), ("B", (shape[0], rank))):
+            values = rng.standard_normal(size, dtype=np.float32)
+            tensors.append((f"base_model.model.{module}.lora_{side}.weight", size,
+                            (values * np.float32(0.02)).tobytes))
+    os.makedirs(folder, exist_ok=True)
+    write(f"{folder}/adapter_model.safetensors", tensors, "F32")
+    with open(f"{folder}/adapter_config.json", "w") as out:
+        json.dump({"peft_type": "LORA", "task_type": "CAUSAL_LM", "r": rank,
+                   "lora_alpha": 2 * rank, "target_modules": sorted(modules),
+                   "bias": "none", "base_model_name_or_path": "bench"}, out)
+
+
 def adapter(folder, layers=32, rank=16):
     """A PEFT adapter of 14 tensors a layer, 8B-shaped, about 80 MB in bf16."""
     targets = {"self_attn.q_proj": (4096, 4096), "self_attn.k_proj": (1024, 4096),
@@ -213,10 +234,10 @@ def different(one, other):
 
 
 if __name__ == "__main__":
-    # data.py pair|tuned|bare|adapter|large|noise FOLDER [NUMBERS…]
+    # data.py pair|tuned|bare|adapter|lora|large|noise FOLDER [NUMBERS…]
     # data.py different FOLDER FOLDER
     if sys.argv[1] == "different":
         different(*sys.argv[2:])
     else:
         {"pair": pair, "tuned": tuned, "bare": bare, "adapter": adapter,
-         "large": large, "noise": noise}[sys.argv[1]](sys.argv[2], *map(int, sys.argv[3:]))
+         "lora": lora, "large": large, "noise": noise}[sys.argv[1]](sys.argv[2], *map(int, sys.argv[3:]))

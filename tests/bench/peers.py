@@ -4,6 +4,10 @@ codec of bench.py, by the Python of a venv that has them.
     peers.py zipnn FILE               ZipNN, one thread, bf16
     peers.py save TUNED BASE OUT      deltatensors, int4
     peers.py load FILE BASE OUT       and back, written as safetensors
+    peers.py imports                  what PEFT takes before it does anything
+    peers.py fold BASE ADAPTER OUT    PEFT's merge_and_unload, saved
+    peers.py svd BASE RANK OUT ADAPTER ADAPTER
+                                      its add_weighted_adapter, by halves, saved
 
 zipnn prints the ratio, and GB of FILE a second of processor time in and out, the
 best of some rounds; save and load print seconds of wall time without imports.
@@ -55,5 +59,35 @@ def load(path, base, out):
     print(time.monotonic() - start)
 
 
+def imports():
+    import peft  # noqa: F401
+    import transformers  # noqa: F401
+
+
+def with_adapters(base, *adapters):
+    import torch
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM
+
+    model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.bfloat16)
+    model = PeftModel.from_pretrained(model, adapters[0], adapter_name="a0")
+    for i, path in enumerate(adapters[1:]):
+        model.load_adapter(path, f"a{i + 1}")
+    return model
+
+
+def fold(base, adapter, out):
+    with_adapters(base, adapter).merge_and_unload().save_pretrained(out)
+
+
+def svd(base, rank, out, *adapters):
+    model = with_adapters(base, *adapters)
+    names = [f"a{i}" for i in range(len(adapters))]
+    model.add_weighted_adapter(names, [1 / len(names)] * len(names), "merged",
+                               combination_type="svd", svd_rank=int(rank))
+    model.save_pretrained(out, selected_adapters=["merged"])
+
+
 if __name__ == "__main__":
-    {"zipnn": zipnn, "save": save, "load": load}[sys.argv[1]](*sys.argv[2:])
+    {"zipnn": zipnn, "save": save, "load": load, "imports": imports,
+     "fold": fold, "svd": svd}[sys.argv[1]](*sys.argv[2:])
