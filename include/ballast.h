@@ -366,6 +366,17 @@ BAL_API BAL_CHECK int bal_lora_extract(bal_model **out, bal_model *delta,
                                        const bal_extract_options *options,
                                        bal_work *work, bal_error *err);
 
+/* A LoRA file under the names of kohya's sd-scripts, diffusers, ai-toolkit or
+ * ComfyUI as a PEFT adapter of the base whose modules those names mean.
+ * base_model as above. Factors keep their dtype, or the one that they have in
+ * common. EINVAL: a name that means no module of the base, or several;
+ * EUNSUPPORTED: a tensor of no such dialect, DoRA, LoHa, LoKr, convolutions;
+ * ECORRUPT: a factor alone, shapes that do not fit. Keeps a reference on the
+ * file. */
+BAL_API BAL_CHECK int bal_lora_import(bal_model **out, bal_model *file,
+                                      bal_model *base, const char *base_model,
+                                      bal_error *err);
+
 /* Two adapters' maps for one module, 0 where one of them has none, in
  * Frobenius' norm. */
 typedef struct bal_lora_row {

@@ -13,6 +13,7 @@ const bal_command *const bal_commands[] = {
     &bal_cmd_merge,
     &bal_cmd_lora,
     &bal_cmd_extract_lora,
+    &bal_cmd_import_lora,
     &bal_cmd_methods,
     &bal_cmd_import_mergekit,
     &bal_cmd_export_mergekit,

@@ -21,6 +21,7 @@ extern const bal_command bal_cmd_checkout;
 extern const bal_command bal_cmd_merge;
 extern const bal_command bal_cmd_lora;
 extern const bal_command bal_cmd_extract_lora;
+extern const bal_command bal_cmd_import_lora;
 extern const bal_command bal_cmd_methods;
 extern const bal_command bal_cmd_import_mergekit;
 extern const bal_command bal_cmd_export_mergekit;

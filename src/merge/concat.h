@@ -19,6 +19,8 @@ typedef struct bal_joined {
     const char *module;
     uint64_t rank, in, out;
     bool embedding; /* as of bal_lora */
+    bool scaled;    /* alpha is told; else it is the rank, and the scale 1 */
+    double alpha;
     bal_share *shares;
     size_t count;
 } bal_joined;

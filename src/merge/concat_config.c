@@ -1,6 +1,7 @@
 /* The config that goes with stacked factors. PEFT finds a module's rank by the
  * patterns and the modules themselves by target_modules, so both must say no
  * more and no less than the tensors do. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -105,6 +106,29 @@ static int exact_pattern(bal_buf *out, const char *module, bal_error *err)
     return rc;
 }
 
+static double alpha_of(const bal_joined *module)
+{
+    return module->scaled ? module->alpha : (double)module->rank;
+}
+
+static json_t *alpha_json(double alpha)
+{
+    const double most = 1e15;
+    bool whole = alpha == floor(alpha) && fabs(alpha) < most;
+
+    return whole ? json_integer((json_int_t)alpha) : json_real(alpha);
+}
+
+/* The alpha of the first module of that rank. */
+static double usual_alpha(const config *self, uint64_t rank)
+{
+    for (size_t i = 0; i < self->module_count; i++) {
+        if (self->modules[i].rank == rank)
+            return alpha_of(&self->modules[i]);
+    }
+    return (double)rank;
+}
+
 static int add_pattern(json_t *ranks, json_t *alphas, const bal_joined *module,
                        bal_error *err)
 {
@@ -116,7 +140,7 @@ static int add_pattern(json_t *ranks, json_t *alphas, const bal_joined *module,
     rc = set(ranks, bal_buf_string(&key), json_integer(rank), err);
     if (rc)
         return rc;
-    return set(alphas, bal_buf_string(&key), json_integer(rank), err);
+    return set(alphas, bal_buf_string(&key), alpha_json(alpha_of(module)), err);
 }
 
 static int set_ranks(const config *self, bal_error *err)
@@ -131,13 +155,14 @@ static int set_ranks(const config *self, bal_error *err)
     if (rc || second)
         return rc ? rc : second;
     rc = usual_rank(self, &usual, err);
+    double alpha = usual_alpha(self, usual);
     if (!rc)
         rc = set(self->json, "r", json_integer((json_int_t)usual), err);
     if (!rc)
-        rc =
-            set(self->json, "lora_alpha", json_integer((json_int_t)usual), err);
+        rc = set(self->json, "lora_alpha", alpha_json(alpha), err);
     for (size_t i = 0; !rc && i < self->module_count; i++) {
-        if (self->modules[i].rank != usual)
+        if (self->modules[i].rank != usual ||
+            alpha_of(&self->modules[i]) != alpha)
             rc = add_pattern(ranks, alphas, &self->modules[i], err);
     }
     return rc;

@@ -10,6 +10,7 @@ from support import BALLAST, Store, environment, model, run
 
 COMMANDS = [
     "init", "commit", "delta", "apply", "checkout", "merge", "lora", "extract-lora",
+    "import-lora",
     "methods",
     "import-mergekit", "export-mergekit", "log",
     "reflog", "refs", "reset", "show", "ls", "cat", "diff", "wdelta",
