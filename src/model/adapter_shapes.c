@@ -145,8 +145,8 @@ static int shape_side(bal_adapted *row, bal_model *model, bal_slot whole,
 
 static int shape_lokr(bal_adapted *row, bal_model *model, bal_error *err)
 {
-    uint64_t one[2];
-    uint64_t two[2];
+    uint64_t one[2] = { 0 };
+    uint64_t two[2] = { 0 };
     int rc = shape_side(row, model, BAL_SLOT_W1, one, err);
     if (!rc)
         rc = shape_side(row, model, BAL_SLOT_W2, two, err);
