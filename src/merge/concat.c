@@ -230,27 +230,20 @@ static int add_share(concat *self, size_t input, const bal_lora *lora,
     return 0;
 }
 
-static int read_adapter(concat *self, size_t input, bal_error *err)
-{
-    bal_loras *adapter = &self->adapters[input];
-    int rc = bal_loras_read(adapter, self->inputs[input], err);
-    if (rc)
-        return rc;
-    return bal_wholes_check(adapter, self->inputs[input], err);
-}
-
 static int read_adapters(concat *self, bal_error *err)
 {
     size_t most = 0;
 
     for (size_t k = 0; k < self->count; k++) {
-        int rc = read_adapter(self, k, err);
+        int rc = bal_loras_read(&self->adapters[k], self->inputs[k], err);
         if (rc)
             return within_input(self, err, rc, k);
         most += self->adapters[k].count;
     }
     self->modules = calloc(most + 1, sizeof(*self->modules));
-    return self->modules ? 0 : bal_fail_memory(err, "merging adapters");
+    return self->modules ? bal_wholes_check(self->adapters, self->inputs,
+                                            self->count, err)
+                         : bal_fail_memory(err, "merging adapters");
 }
 
 static int join_modules(concat *self, bal_shares *shares, bal_error *err)
@@ -310,7 +303,11 @@ static int list(concat *self, bal_error *err)
     int rc = bal_concat_config(&self->config, self->adapters, self->count,
                                self->modules, self->module_count, err);
 
-    return rc ? rc : bal_entries_add(&self->model, &entries, err);
+    if (!rc)
+        rc = bal_entries_add(&self->model, &entries, err);
+    return rc ? rc
+              : bal_wholes_pass(&self->model, &self->adapters[0],
+                                self->inputs[0], err);
 }
 
 /* ---- opening ------------------------------------------------------------ */

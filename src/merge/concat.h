@@ -47,10 +47,14 @@ BAL_CHECK int bal_entries_add(bal_model *to, const bal_entries *self,
 BAL_CHECK int bal_entries_pass(bal_model *to, const bal_model *from, size_t i,
                                bal_error *err);
 bal_made bal_made_of(size_t *index, const bal_model *model, size_t i);
-/* EUNSUPPORTED: whole tensors, which are not merged. A copy of the base's own
- * that PEFT saved beside an update of it is left out, with a warning. */
-BAL_CHECK int bal_wholes_check(const bal_loras *adapter, const bal_model *model,
+/* EUNSUPPORTED: whole tensors, which are not merged. Copies of the base's own
+ * that PEFT saved beside an update of it may be there if all that have one have
+ * the same as the first input; then these are the result's, by pass. */
+BAL_CHECK int bal_wholes_check(const bal_loras *adapters,
+                               bal_model *const *inputs, size_t count,
                                bal_error *err);
+BAL_CHECK int bal_wholes_pass(bal_model *to, const bal_loras *adapter,
+                              const bal_model *from, bal_error *err);
 /* The dtype of all factors of an adapter and of what has `dtype` (-1: of
  * nothing yet), F32 or F64 where they differ. */
 int bal_loras_join(int dtype, const bal_loras *adapter, const bal_model *model);

@@ -1,6 +1,8 @@
 /* The entries of an adapter that is made of others. */
+#include <stdlib.h>
 #include <string.h>
 
+#include "core/arith.h"
 #include "core/error.h"
 #include "merge/concat.h"
 #include "merge/join.h"
@@ -89,20 +91,70 @@ int bal_entries_add(bal_model *to, const bal_entries *self, bal_error *err)
     return rc;
 }
 
-int bal_wholes_check(const bal_loras *adapter, const bal_model *model,
-                     bal_error *err)
+/* The same bytes, of the same size. */
+static int is_same(bool *same, bal_model *a, size_t i, bal_model *b, size_t k,
+                   bal_error *err)
+{
+    enum { AT_ONCE = 256 * 1024 };
+    uint64_t size = bal_model_at(a, i)->size;
+    char *room = malloc(2 * (size_t)AT_ONCE);
+    int rc = room ? 0 : bal_fail_memory(err, "merging adapters");
+
+    *same = size == bal_model_at(b, k)->size;
+    for (uint64_t at = 0; at < size && *same && !rc; at += AT_ONCE) {
+        size_t len = (size_t)bal_min(size - at, AT_ONCE);
+        rc = bal_model_read(a, i, at, room, len, err);
+        if (!rc)
+            rc = bal_model_read(b, k, at, room + AT_ONCE, len, err);
+        *same = !rc && !memcmp(room, room + AT_ONCE, len);
+    }
+    free(room);
+    return rc;
+}
+
+static const bal_lora_whole *find_whole(const bal_loras *adapter,
+                                        const char *name)
 {
     for (size_t i = 0; i < adapter->whole_count; i++) {
-        const bal_lora_whole *whole = &adapter->wholes[i];
-        const char *name = bal_model_at(model, whole->entry)->name;
-        if (!whole->copy)
-            return bal_fail(err, BAL_EUNSUPPORTED,
-                            "tensor '%s' is a whole tensor, which is not "
-                            "merged with adapters yet",
-                            name);
-        bal_warn("merge", "tensor=%s left-out copy-of=%s", name, whole->name);
+        if (!strcmp(adapter->wholes[i].name, name))
+            return &adapter->wholes[i];
+    }
+    return NULL;
+}
+
+int bal_wholes_check(const bal_loras *adapters, bal_model *const *inputs,
+                     size_t count, bal_error *err)
+{
+    for (size_t k = 0; k < count; k++) {
+        for (size_t i = 0; i < adapters[k].whole_count; i++) {
+            const bal_lora_whole *whole = &adapters[k].wholes[i];
+            const bal_lora_whole *first = find_whole(&adapters[0], whole->name);
+            bool same = false;
+            int rc = whole->copy && first
+                         ? is_same(&same, inputs[0], first->entry, inputs[k],
+                                   whole->entry, err)
+                         : 0;
+            if (!rc && !same)
+                rc = bal_fail(err, BAL_EUNSUPPORTED,
+                              "tensor '%s' of input %zu is a whole tensor, "
+                              "which is not merged with adapters yet",
+                              bal_model_at(inputs[k], whole->entry)->name,
+                              k + 1);
+            if (rc)
+                return rc;
+        }
     }
     return 0;
+}
+
+int bal_wholes_pass(bal_model *to, const bal_loras *adapter,
+                    const bal_model *from, bal_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < adapter->whole_count && !rc; i++)
+        rc = bal_entries_pass(to, from, adapter->wholes[i].entry, err);
+    return rc;
 }
 
 static int join(int dtype, bal_dtype with)

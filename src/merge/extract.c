@@ -301,6 +301,15 @@ static int list_new(extract *self, const char *base_model, bal_error *err)
     return rc ? rc : bal_factored_list(&self->made, &like, 1, err);
 }
 
+static int list_like(extract *self, bal_error *err)
+{
+    const bal_extract *how = self->how;
+    int rc = bal_factored_list(&self->made, how->like, how->like_count, err);
+
+    return rc ? rc
+              : bal_wholes_pass(&self->made.model, how->like, how->files, err);
+}
+
 /* ---- opening ------------------------------------------------------------ */
 
 static int plan(extract *self, bal_work *work, bal_error *err)
@@ -318,9 +327,8 @@ static int plan(extract *self, bal_work *work, bal_error *err)
     if (!rc && !how->rank && !how->ranks)
         rc = bal_pool_run(work, made->count, find_rank, self, err);
     if (!rc)
-        rc = how->like
-                 ? bal_factored_list(made, how->like, how->like_count, err)
-                 : list_new(self, facts.base_model, err);
+        rc = how->like ? list_like(self, err)
+                       : list_new(self, facts.base_model, err);
     if (!rc)
         rc = bal_model_tell(&made->model, &facts, err);
     return rc ? rc : bal_model_ready(&made->model, err);
@@ -334,6 +342,7 @@ int bal_extract_open(bal_model **out, bal_model *delta, const bal_extract *how,
         return no_memory(err);
     self->delta = bal_model_ref(delta);
     self->made.dtype = how->dtype;
+    self->made.others = bal_model_ref(how->files);
     self->seed = how->seed;
     self->energy = how->energy;
     self->how = how;

@@ -19,6 +19,7 @@ typedef struct bal_extract {
      * names. */
     const bal_loras *like;
     size_t like_count;
+    bal_model *files;           /* the first of them, whose files come along */
     const char *base_model;     /* NULL: the delta's */
     const char *const *targets; /* the ends of names; none: all */
     size_t target_count;

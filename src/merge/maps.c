@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "core/error.h"
-#include "merge/concat.h"
+#include "model/peft.h"
 #include "model/update.h"
 
 /* Tags are modules. */
@@ -85,8 +85,6 @@ static int list(maps *self, bal_error *err)
     bal_facts facts = *bal_model_facts(self->adapter);
     int rc = bal_loras_read(&self->loras, self->adapter, err);
 
-    if (!rc)
-        rc = bal_wholes_check(&self->loras, self->adapter, err);
     for (size_t i = 0; i < self->loras.count && !rc; i++)
         rc = add(self, i, &name, err);
     facts.kind = BAL_KIND_DELTA;

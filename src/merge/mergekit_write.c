@@ -48,6 +48,10 @@ static int check(const bal_recipe *recipe, bal_error *err)
                         "a view in space '%s': mergekit merges whole models "
                         "only",
                         bal_space_name(recipe->space));
+    if (recipe->method->info.flags & BAL_METHOD_PEFT)
+        return bal_fail(err, BAL_EUNSUPPORTED,
+                        "method '%s' is PEFT's, which mergekit has not",
+                        recipe->method->info.name);
     return check_inputs(recipe, err);
 }
 

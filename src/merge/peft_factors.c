@@ -19,6 +19,7 @@ typedef struct factors {
     size_t count;
     bal_joined *modules;
     size_t module_count;
+    bal_dtype dtype;
     bal_buf config;
 } factors;
 
@@ -124,18 +125,25 @@ static int find_modules(factors *self, bal_error *err)
     return 0;
 }
 
+static void choose_dtype(factors *self, bal_model *const *inputs, int asked)
+{
+    int dtype = asked;
+
+    for (size_t k = 0; k < self->count && asked < 0; k++)
+        dtype = bal_loras_join(dtype, &self->adapters[k], inputs[k]);
+    self->dtype = dtype >= 0 ? (bal_dtype)dtype : BAL_F32;
+}
+
 static int read_adapters(factors *self, bal_model *const *inputs,
                          bal_error *err)
 {
     for (size_t k = 0; k < self->count; k++) {
         bal_loras *adapter = &self->adapters[k];
         int rc = bal_loras_read(adapter, inputs[k], err);
-        if (!rc)
-            rc = bal_wholes_check(adapter, inputs[k], err);
         if (rc)
             return bal_within(err, rc, "input %zu", k + 1);
     }
-    return 0;
+    return bal_wholes_check(self->adapters, inputs, self->count, err);
 }
 
 /* ---- weights ------------------------------------------------------------ */
@@ -203,6 +211,8 @@ static int weigh(weighed *out, const factors *self, const bal_recipe *recipe,
     if (!out->inputs)
         return no_memory(err);
     out->recipe.inputs = out->inputs;
+    out->recipe.count = self->count;
+    out->recipe.dtype = (int)self->dtype;
     for (size_t k = 0; k < self->count && !rc; k++) {
         BAL_LOCAL(bal_buf) text = { 0 };
         rc = tell_weights(&text, self, &shares, inputs[k], k, err);
@@ -244,25 +254,20 @@ static int check_merged(const factors *self, bal_error *err)
         if (at == BAL_NONE ||
             bal_model_at(self->merged, at)->size != entry->size)
             return bal_fail(err, BAL_EUNSUPPORTED,
-                            "tensor '%s' has another name or dtype in one "
-                            "adapter than in another",
+                            "tensor '%s' has another name in one adapter than "
+                            "in another",
                             entry->name);
     }
     return 0;
 }
 
-static int list(factors *self, const bal_recipe *recipe,
-                bal_model *const *inputs, bal_error *err)
+static int list(factors *self, bal_model *const *inputs, bal_error *err)
 {
     bal_facts facts = *bal_model_facts(inputs[0]);
-    int dtype = recipe->dtype;
-
-    for (size_t k = 0; k < self->count && recipe->dtype < 0; k++)
-        dtype = bal_loras_join(dtype, &self->adapters[k], inputs[k]);
     const bal_entries entries = {
         .modules = self->modules,
         .count = self->module_count,
-        .dtype = dtype >= 0 ? (bal_dtype)dtype : BAL_F32,
+        .dtype = self->dtype,
         .config = &self->config,
         .files = self->files,
     };
@@ -270,6 +275,8 @@ static int list(factors *self, const bal_recipe *recipe,
                                self->modules, self->module_count, err);
     if (!rc)
         rc = bal_entries_add(&self->model, &entries, err);
+    if (!rc)
+        rc = bal_wholes_pass(&self->model, &self->adapters[0], inputs[0], err);
     facts.name = "view";
     if (!rc)
         rc = bal_model_tell(&self->model, &facts, err);
@@ -286,6 +293,9 @@ int bal_peft_factors(bal_model **out, const bal_recipe *recipe,
     if (!self)
         return no_memory(err);
     BAL_OWN(bal_model) model = &self->model;
+    if (recipe->slices[0].base != BAL_NONE)
+        return bal_fail(err, BAL_EINVAL,
+                        "factors merged as PEFT does take no base");
     self->count = bal_recipe_merged(recipe);
     self->files = bal_model_ref(inputs[0]);
     self->adapters = calloc(self->count + 1, sizeof(*self->adapters));
@@ -295,10 +305,11 @@ int bal_peft_factors(bal_model **out, const bal_recipe *recipe,
         rc = read_adapters(self, inputs, err);
     if (!rc)
         rc = find_modules(self, err);
+    choose_dtype(self, inputs, recipe->dtype);
     if (!rc)
         rc = merge_tensors(self, recipe, inputs, open, err);
     if (!rc)
-        rc = list(self, recipe, inputs, err);
+        rc = list(self, inputs, err);
     if (rc)
         return rc;
     *out = BAL_TAKE(model);

@@ -4,6 +4,7 @@
  * comes to depends on what the inputs hold, so it is found out once and
  * recorded: later the shapes of a view are known without computing anything. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/error.h"
 #include "merge/concat.h"
@@ -85,7 +86,7 @@ static int read_adapters(adapters *out, const bal_recipe *recipe,
             return bal_within(err, rc, "input %zu '%s'", i + 1,
                               name ? name : "");
     }
-    return 0;
+    return bal_wholes_check(out->loras, inputs, count, err);
 }
 
 /* The method's result over the maps, as differences. */
@@ -96,6 +97,7 @@ static int merge_maps(bal_model **out, const bal_recipe *recipe,
 
     maps.space = BAL_SPACE_DELTA;
     maps.dtype = -1;
+    maps.count = all->count;
     return bal_view_open(out, &maps, all->maps, NULL, err);
 }
 
@@ -129,8 +131,20 @@ static int cut_maps(bal_model **out, const bal_recipe *recipe,
         .dtype = dtype_of(recipe, &all, inputs),
         .like = all.loras,
         .like_count = all.count,
+        .files = inputs[0],
     };
     return bal_extract_open(out, merged, &how, work, err);
+}
+
+/* A map is a tensor there. */
+static void call_module(char *name)
+{
+    static const char weight[] = ".weight";
+    size_t len = strlen(name);
+    size_t tail = sizeof(weight) - 1;
+
+    if (len > tail && !strcmp(name + len - tail, weight))
+        name[len - tail] = '\0';
 }
 
 static int residual_maps(bal_residual *out, const bal_recipe *recipe,
@@ -145,7 +159,10 @@ static int residual_maps(bal_residual *out, const bal_recipe *recipe,
         rc = merge_maps(&merged, recipe, &all, err);
     if (rc)
         return rc;
-    return bal_lora_distance(out, merged, view, work, NULL, NULL, err);
+    rc = bal_lora_distance(out, merged, view, work, NULL, NULL, err);
+    if (!rc)
+        call_module(out->module);
+    return rc;
 }
 
 /* ---- both --------------------------------------------------------------- */

@@ -352,6 +352,7 @@ int bal_recipe_add_base(bal_recipe *self, const bal_input *input,
         if (rc)
             return rc;
         at = self->count - 1;
+        slice->added = true;
     }
     slice->base = at;
     return weigh(self, &self->inputs[at], bal_recipe_apart(self, at), err);

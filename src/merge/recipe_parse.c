@@ -125,14 +125,18 @@ static int read_input(bal_recipe *self, const json_t *json, bal_error *err)
     return rc && rc != BAL_ENOMEM ? bad(err, "inputs") : rc;
 }
 
-/* Carriers come last, and what is put onto an input is not one itself. */
+/* Carriers come last, where there may be any, and what is put onto an input is
+ * not one itself. */
 static int check_onto(const bal_recipe *self, bal_error *err)
 {
     size_t merged = bal_recipe_merged(self);
+    bool carries =
+        self->space == BAL_SPACE_WEIGHTS ||
+        (self->space == BAL_SPACE_DELTA && self->count == merged + 1);
 
     for (size_t i = 0; i < self->count; i++) {
         const bal_input *input = &self->inputs[i];
-        if (input->carrier && (i < merged || input->adapter))
+        if (input->carrier && (i < merged || input->adapter || !carries))
             return bad(err, "carrier");
         if (input->adapter &&
             (input->onto >= self->count || self->inputs[input->onto].adapter))

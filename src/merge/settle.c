@@ -47,10 +47,18 @@ static int carry_base(bal_recipe *self, bal_model **inputs, bal_error *err)
         return 0;
     bal_input input = self->inputs[base];
     bal_model *model = inputs[base];
-    if (json_object_size(input.parameters) || input.weight != 1)
+    /* Merged, it would be a difference of nothing. */
+    if (!self->slices[0].added && self->method->role == BAL_ROLE_NONE)
+        return bal_hint(err,
+                        bal_fail(err, BAL_EINVAL,
+                                 "the base that others are differences to is "
+                                 "an input, too"),
+                        "leave it out, and let the others weigh less");
+    if (json_object_size(input.parameters))
         return bal_fail(err, BAL_EINVAL,
                         "the base that others are differences to takes no "
                         "weight or parameters");
+    input.weight = 1;
     for (size_t i = base; i + 1 < self->count; i++) {
         self->inputs[i] = self->inputs[i + 1];
         inputs[i] = inputs[i + 1];

@@ -137,6 +137,10 @@ BAL_CHECK int bal_view_plan(bal_view *self, bal_error *err);
 /* Tensors and files; see view_tensor.c, view_file.c. */
 BAL_CHECK int bal_plan_tensor(bal_view *self, size_t row, bal_error *err);
 BAL_CHECK int bal_plan_file(bal_view *self, size_t row, bal_error *err);
+/* What the recipe tells of a tensor of what the inputs are differences to,
+ * NULL: nothing. */
+BAL_CHECK int bal_view_origin(bal_view *self, const bal_id **out,
+                              const char *name, bal_error *err);
 /* Who takes part in a merge of whole floats, in what arithmetic; dtype is what
  * all inputs have in common. Where an input's bytes are the result, its number
  * is in row->from and row->read tells; *kept false: the result has no such

@@ -55,15 +55,20 @@ static int add_row(bal_view *self, size_t *out, const char *name, size_t input,
 
 static int add_passed(bal_view *self, size_t input, size_t i, bal_error *err)
 {
-    const bal_tensor *entry = bal_model_at(self->inputs[input], i);
+    bal_tensor entry = *bal_model_at(self->inputs[input], i);
+    const bal_id *base = NULL;
     size_t row = 0;
-    int rc = add_row(self, &row, entry->name, input, err);
+    int rc = add_row(self, &row, entry.name, input, err);
+    if (!rc && entry.part == BAL_PART_TENSOR)
+        rc = bal_view_origin(self, &base, entry.name, err);
     if (rc)
         return rc;
     self->rows[row].from = input;
     self->rows[row].sources[input] = i;
     self->rows[row].read = bal_view_pass;
-    return bal_model_add(&self->model, entry, row, err);
+    if (!entry.base && entry.form != BAL_FORM_RESIDUAL)
+        entry.base = base;
+    return bal_model_add(&self->model, &entry, row, err);
 }
 
 static bool passes(const bal_view *self)

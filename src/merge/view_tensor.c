@@ -55,12 +55,11 @@ static census count_forms(const bal_view *self, const bal_view_row *row)
 
 /* ---- refusing ----------------------------------------------------------- */
 
-/* What the recipe tells of the tensor that the inputs are differences to. */
-static int recorded_base(bal_view *self, const bal_view_row *row,
-                         const bal_id **out, bal_error *err)
+int bal_view_origin(bal_view *self, const bal_id **out, const char *name,
+                    bal_error *err)
 {
     const char *hex =
-        json_string_value(json_object_get(self->recipe->digests, row->name));
+        json_string_value(json_object_get(self->recipe->digests, name));
 
     *out = NULL;
     if (!hex)
@@ -76,7 +75,7 @@ static int recorded_base(bal_view *self, const bal_view_row *row,
 static int common_base(bal_view *self, const bal_view_row *row,
                        const bal_id **out, bal_error *err)
 {
-    int rc = recorded_base(self, row, out, err);
+    int rc = bal_view_origin(self, out, row->name, err);
     if (rc)
         return rc;
     for (size_t k = 0; k < self->count; k++) {
@@ -146,6 +145,25 @@ static int check_replaced(const bal_view_row *row, const census *all,
                         row->name, whole + 1, all->first[form] + 1);
     }
     return 0;
+}
+
+/* What is no difference to the origin has no weight: part of a tensor that the
+ * origin has not, or as another one (a head that is its embedding, other rows
+ * of a vocabulary) is no tensor. */
+static int check_origin(const bal_view *self, const bal_view_row *row,
+                        const census *all, bal_error *err)
+{
+    size_t whole = all->first[BAL_FORM_WHOLE];
+
+    if (bal_recipe_origin(self->recipe) == BAL_NONE ||
+        !all->seen[BAL_FORM_WHOLE] ||
+        !bal_tensor_float(bal_view_source(self, row, whole)))
+        return 0;
+    return bal_fail(
+        err, BAL_EUNSUPPORTED,
+        "tensor '%s' of input %zu is not in the base, or of another "
+        "shape there: no difference to merge",
+        row->name, whole + 1);
 }
 
 /* ---- differences -------------------------------------------------------- */
@@ -318,6 +336,8 @@ int bal_plan_tensor(bal_view *self, size_t row, bal_error *err)
         rc = check_strict(self, plan, &all, err);
     if (!rc)
         rc = check_replaced(plan, &all, err);
+    if (!rc)
+        rc = check_origin(self, plan, &all, err);
     if (rc)
         return rc;
     if (all.seen[BAL_FORM_DIFFERENCE])

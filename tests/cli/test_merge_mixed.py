@@ -188,11 +188,37 @@ def test_the_recipe_tells_the_base_and_no_weight_of_it(store):
     (["small", "lora", "--base", "base@0.5"], "takes no weight"),
     (["small", "lora", "--base", "base", "--space", "weights"], "do not mix"),
     (["lora", "small", "--base", "base", "--rank", "4"], "a rank"),
+    (["lora", "base", "--base", "base"], "is an input, too"),
+    (["lora@0.5", "base@0.5", "--base", "base"], "is an input, too"),
 ])
 def test_what_does_not_go_together_is_refused(store, words, says):
     done = store("merge", *words, "-m", "x", "--ref", "refused", code=2)
     assert says in done.err
     store("show", "refused", code=3)
+
+
+@pytest.mark.parametrize("ref", ["lora", "large"])
+def test_a_single_input_knows_its_base_too(store, ref, tmp_path):
+    store("merge", ref, "--base", "base", "--space", "delta", "-m", "x", "--ref",
+          "single")
+    done = store("apply", "single", "--base", SMALL, "-o", tmp_path / "no",
+                 code=6)
+    assert "base differs" in done.err
+    done = store("merge", "single", "other", "-m", "x", "--ref", "no", code=2)
+    assert "deltas of different bases" in done.err
+    store("apply", "single", "--base", BASE, "-o", tmp_path / "out")
+    want = weights(LARGE) if ref == "large" else None
+    for name, value in (want or {}).items():
+        assert np.array_equal(weights(tmp_path / "out")[name], value)
+
+
+@pytest.mark.parametrize("weight", ["0.5", "0,1"])
+def test_a_weight_for_all_is_none_of_the_base(store, weight, tmp_path):
+    for method in ["linear", "task_arithmetic"]:
+        store("merge", "lora", "small", "--base", "base", "--method", method,
+              "--weight", weight, "--no-normalize", "-m", "x", "--ref", method)
+        store("checkout", method, "-o", tmp_path / method)
+    assert load(tmp_path / "linear") == load(tmp_path / "task_arithmetic")
 
 
 def test_jobs_do_not_show(store, tmp_path):

@@ -318,11 +318,51 @@ static void only_sums_merge_adapters_as_maps(void)
              bal_view_open(&view, recipe, models, NULL, &check_err));
 }
 
+/* A carrier has a meaning in some spaces; elsewhere it would be one more input
+ * that nobody counts. */
+static const struct {
+    const char *space;
+    size_t carriers;
+    int rc;
+} carried[] = {
+    { "weights", 2, 0 },
+    { "delta", 1, 0 },
+    { "delta", 2, BAL_ECORRUPT },
+    { "product", 1, BAL_ECORRUPT },
+    { "factors", 1, BAL_ECORRUPT },
+};
+
+static void carriers_are_there_only_where_something_is_put_onto_them(void)
+{
+    for (size_t i = 0; i < sizeof(carried) / sizeof(carried[0]); i++) {
+        BAL_OWN(json_t) json = NULL;
+        BAL_OWN(bal_recipe) recipe = NULL;
+
+        check_row(carried[i].space);
+        CHECK_OK(bal_json_parse(&json, recorded, strlen(recorded), "recipe",
+                                &check_err));
+        json_t *inputs = json_object_get(json, "inputs");
+        for (size_t k = 0; k < carried[i].carriers; k++) {
+            json_t *carrier = bal_json_copy(json_array_get(inputs, 0));
+            CHECK(carrier &&
+                  !json_object_set_new(carrier, "carrier", json_true()) &&
+                  !json_array_append_new(inputs, carrier));
+        }
+        CHECK(
+            !json_object_set_new(json, "space", json_string(carried[i].space)));
+        CHECK_RC(carried[i].rc, bal_recipe_parse(&recipe, json, &check_err));
+        if (!carried[i].rc)
+            CHECK((bal_recipe_origin(recipe) == 2) ==
+                  !strcmp(carried[i].space, "delta"));
+    }
+}
+
 static const check_test tests[] = {
     { TEST(recipes_are_recorded_and_read_back) },
     { TEST(damaged_recipes_are_refused) },
     { TEST(recipes_are_settled_by_their_inputs) },
     { TEST(only_sums_merge_adapters_as_maps) },
+    { TEST(carriers_are_there_only_where_something_is_put_onto_them) },
 };
 
 CHECK_MAIN(tests)
