@@ -169,8 +169,8 @@ typedef struct bal_input {
  * some of the result's layers. */
 typedef struct bal_slice {
     size_t base;        /* which input is the base, BAL_NONE: none is */
-    bool added;         /* it is there as that alone; while it is settled */
     json_t *parameters; /* as a recipe's, and before them; NULL: none */
+    bool added; /* the base is there as that alone; while it is settled */
 } bal_slice;
 
 struct bal_recipe {
