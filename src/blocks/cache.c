@@ -173,7 +173,7 @@ static void empty_locked(bal_cache *self, cache_entry *entry)
     if (entry->cached.size <= self->cap / BAL_SPARES)
         bal_spares_keep(&self->spares, entry->memory, entry->cached.size);
     else
-        free(entry->memory);
+        bal_spares_drop(entry->memory, entry->cached.size);
     entry->memory = NULL;
 }
 
