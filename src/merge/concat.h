@@ -59,6 +59,9 @@ BAL_CHECK int bal_wholes_pass(bal_model *to, const bal_loras *adapter,
  * nothing yet), F32 or F64 where they differ. */
 int bal_loras_join(int dtype, const bal_loras *adapter, const bal_model *model);
 
+/* A config for an adapter that none was there for before, of no modules yet;
+ * base_model may be NULL. NULL: no memory. */
+json_t *bal_config_new(const char *base_model);
 /* The text of the result's adapter_config.json, as PEFT writes it (indent 2,
  * sorted keys): the first adapter's, with what has to be different. r is the
  * rank that most modules have; the others are named, exactly, in rank_pattern

@@ -315,6 +315,14 @@ static int fill(const config *self, bal_error *err)
     return rc;
 }
 
+json_t *bal_config_new(const char *base_model)
+{
+    return json_pack("{s:s, s:n, s:s?, s:s, s:b, s:b, s:f, s:[]}", "peft_type",
+                     "LORA", "task_type", "base_model_name_or_path", base_model,
+                     "bias", "none", "fan_in_fan_out", 0, "use_dora", 0,
+                     "lora_dropout", 0.0, "target_modules");
+}
+
 int bal_concat_config(bal_buf *out, const bal_loras *adapters, size_t count,
                       const bal_joined *modules, size_t module_count,
                       bal_error *err)

@@ -288,12 +288,7 @@ static int add_targets(json_t *to, const extract *self, bal_error *err)
 static int list_new(extract *self, const char *base_model, bal_error *err)
 {
     bal_loras like = { 0 };
-    BAL_OWN(json_t)
-    config =
-        json_pack("{s:s, s:n, s:s?, s:s, s:b, s:b, s:f, s:[]}", "peft_type",
-                  "LORA", "task_type", "base_model_name_or_path", base_model,
-                  "bias", "none", "fan_in_fan_out", 0, "use_dora", 0,
-                  "lora_dropout", 0.0, "target_modules");
+    BAL_OWN(json_t) config = bal_config_new(base_model);
     if (!config)
         return no_memory(err);
     int rc = add_targets(json_object_get(config, "target_modules"), self, err);

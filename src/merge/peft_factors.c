@@ -305,7 +305,8 @@ int bal_peft_factors(bal_model **out, const bal_recipe *recipe,
         rc = read_adapters(self, inputs, err);
     if (!rc)
         rc = find_modules(self, err);
-    choose_dtype(self, inputs, recipe->dtype);
+    if (!rc)
+        choose_dtype(self, inputs, recipe->dtype);
     if (!rc)
         rc = merge_tensors(self, recipe, inputs, open, err);
     if (!rc)

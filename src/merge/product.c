@@ -90,10 +90,13 @@ static int read_adapters(adapters *out, const bal_recipe *recipe,
 }
 
 /* The method's result over the maps, as differences. */
-static int merge_maps(bal_model **out, const bal_recipe *recipe,
-                      const adapters *all, bal_error *err)
+static int merge_maps(bal_model **out, adapters *all, const bal_recipe *recipe,
+                      bal_model *const *inputs, bal_error *err)
 {
     bal_recipe maps = *recipe;
+    int rc = read_adapters(all, recipe, inputs, err);
+    if (rc)
+        return rc;
 
     maps.space = BAL_SPACE_DELTA;
     maps.dtype = -1;
@@ -118,9 +121,7 @@ static int cut_maps(bal_model **out, const bal_recipe *recipe,
 {
     BAL_LOCAL(adapters) all = { 0 };
     BAL_OWN(bal_model) merged = NULL;
-    int rc = read_adapters(&all, recipe, inputs, err);
-    if (!rc)
-        rc = merge_maps(&merged, recipe, &all, err);
+    int rc = merge_maps(&merged, &all, recipe, inputs, err);
     if (rc)
         return rc;
 
@@ -153,13 +154,10 @@ static int residual_maps(bal_residual *out, const bal_recipe *recipe,
 {
     BAL_LOCAL(adapters) all = { 0 };
     BAL_OWN(bal_model) merged = NULL;
-    int rc = read_adapters(&all, recipe, inputs, err);
+    int rc = merge_maps(&merged, &all, recipe, inputs, err);
 
     if (!rc)
-        rc = merge_maps(&merged, recipe, &all, err);
-    if (rc)
-        return rc;
-    rc = bal_lora_distance(out, merged, view, work, NULL, NULL, err);
+        rc = bal_lora_distance(out, merged, view, work, NULL, NULL, err);
     if (!rc)
         call_module(out->module);
     return rc;

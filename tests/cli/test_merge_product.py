@@ -94,6 +94,7 @@ def test_cut_it_is_as_near_as_any_of_its_rank(store, rank):
         lost, size = lost + error**2, size + norm(want) ** 2
     assert np.isclose(done["residual"]["total"], np.sqrt(lost / size),
                       rtol=1e-5)
+    assert done["residual"]["module"] in MODULES
     assert done["recipe"]["space"] == "product"
     assert done["recipe"]["rank"] == rank
 
