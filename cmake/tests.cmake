@@ -2,7 +2,8 @@
 # golden peers; `make check` runs the first four.
 #
 #   tests/unit/test_*.c, tests/contract/test_*.c   one cmocka program each
-#   tests/cli/test_*.py                            pytest on the program
+#   tests/cli/test_*.py                            pytest on the program, and on
+#   tests/cli/*.c                                  small ones of the library
 #   tests/fuzz/fuzz_*.c                            replay of a corpus, or libFuzzer
 #   tests/torture/torture_*.c                      faults injected by the linker,
 #                                                  two at work on one store
@@ -91,6 +92,27 @@ foreach(label unit contract)
         bal_test(${name} ${label} $<TARGET_FILE:${name}>)
     endforeach()
 endforeach()
+
+# ---- what tests/cli runs beside the program: parts of the library by argv ------
+
+file(GLOB files CONFIGURE_DEPENDS ${dir}/cli/*.c)
+foreach(file ${files})
+    get_filename_component(name ${file} NAME_WE)
+    string(REPLACE "_" "-" name ${name})
+    bal_test_program(${name} ${file})
+endforeach()
+
+# What the program is made of and can be tried without it.
+if(TARGET unit-plot)
+    set(drawing ${PROJECT_SOURCE_DIR}/src/cli)
+    file(GLOB drawing CONFIGURE_DEPENDS
+         ${drawing}/parts.c ${drawing}/svg.c ${drawing}/plot*.c)
+    add_library(drawing STATIC ${drawing})
+    target_link_libraries(drawing PRIVATE bal-source ballast-static)
+    foreach(name parts plot)
+        target_link_libraries(unit-${name} PRIVATE drawing)
+    endforeach()
+endif()
 
 # ---- torture: torture_x*.c takes x.c and x_*.c; __wrap_y defined in one of them
 # asks the linker to wrap y. What runs in threads is labelled races, too.

@@ -58,6 +58,9 @@ BAL_CHECK int bal_json_canonical(bal_buf *to, const json_t *value,
  * ECORRUPT with line and column. `what` is named in the message. */
 BAL_CHECK int bal_json_parse(json_t **out, const char *text, size_t len,
                              const char *what, bal_error *err);
+/* The same of one line of many, whose number is told for where it is. */
+BAL_CHECK int bal_json_line(json_t **out, bal_bytes text, size_t line,
+                            const char *what, bal_error *err);
 static inline void json_t_free(json_t *value)
 {
     json_decref(value);

@@ -40,9 +40,11 @@ static size_t depth_of(const char *text, size_t len)
     return deepest;
 }
 
-int bal_json_parse(json_t **out, const char *text, size_t len, const char *what,
-                   bal_error *err)
+int bal_json_line(json_t **out, bal_bytes bytes, size_t line, const char *what,
+                  bal_error *err)
 {
+    const char *text = bytes.data;
+    size_t len = bytes.len;
     json_error_t why;
 
     /* jansson takes a NUL behind the value for the end. */
@@ -60,6 +62,12 @@ int bal_json_parse(json_t **out, const char *text, size_t len, const char *what,
     /* It does not always say why: nothing said is no memory. */
     if (json_error_code(&why) == json_error_out_of_memory || !why.text[0])
         return bal_fail_memory(err, what);
-    return bal_fail(err, BAL_ECORRUPT, "%s: %s at line %d, column %d", what,
-                    why.text, why.line, why.column);
+    return bal_fail(err, BAL_ECORRUPT, "%s: %s at line %zu, column %d", what,
+                    why.text, line + (size_t)why.line - 1, why.column);
+}
+
+int bal_json_parse(json_t **out, const char *text, size_t len, const char *what,
+                   bal_error *err)
+{
+    return bal_json_line(out, (bal_bytes){ text, len }, 1, what, err);
 }
