@@ -102,6 +102,16 @@ static const check checks[] = {
       "LEFT JOIN tenants t ON t.tenant = g.owner "
       "LEFT JOIN manifests m ON m.tenant = g.owner AND m.id = g.manifest "
       "WHERE g.revoked_at IS NULL AND m.number IS NULL" },
+    { ALWAYS, NULL, "dangling-fingerprint", "the commit it is of is not there",
+      "SELECT t.name, f.commit_id, f.probes FROM fingerprints f "
+      "LEFT JOIN tenants t ON t.tenant = f.tenant "
+      "LEFT JOIN commits c ON c.tenant = f.tenant AND c.id = f.commit_id "
+      "WHERE c.number IS NULL" },
+    { ALWAYS, NULL, "missing-probes", "a fingerprint is of probes that are not",
+      "SELECT t.name, f.commit_id, f.probes FROM fingerprints f "
+      "LEFT JOIN tenants t ON t.tenant = f.tenant "
+      "LEFT JOIN probe_sets s ON s.tenant = f.tenant AND s.id = f.probes "
+      "WHERE s.number IS NULL" },
     { ALWAYS, NULL, "wrong-inputs", "it has inputs and is no view",
       "SELECT DISTINCT t.name, m.id, NULL FROM inputs i "
       "JOIN manifests m ON m.number = i.manifest "
@@ -252,7 +262,8 @@ static int check_seals(bal_graph *self, unsigned flags, bal_graph_fault_fn *fn,
                        void *ctx, bal_error *err)
 {
     for (size_t i = 0; i < BAL_SEALED_TABLES; i++) {
-        if ((flags & BAL_CHECK_FAST) && i == BAL_SEALED_BLOCKS)
+        bool many = i == BAL_SEALED_BLOCKS || i == BAL_SEALED_NORMS;
+        if ((flags & BAL_CHECK_FAST) && many)
             continue;
         check_job job = { "wrong-seal", "something else has written to its row",
                           fn, ctx, (bal_sealed)i };

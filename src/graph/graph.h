@@ -9,7 +9,7 @@
 
 typedef struct bal_graph bal_graph;
 
-#define BAL_SCHEMA_VERSION 3
+#define BAL_SCHEMA_VERSION 4
 
 /* Takes the database, on failure too, and brings its schema to this version,
  * under a lock. A newer one is EUNSUPPORTED. ENOTFOUND if it is empty and flags
@@ -56,9 +56,12 @@ typedef struct bal_block_row {
     unsigned codec;
     bal_id check;   /* its header's, which covers every byte at rest */
     bool has_check; /* false: the row is older than that */
-    /* Distinct blocks that it is coded by: put, and not filled when read. */
+    /* Put, and not filled when read: distinct blocks that it is coded by, */
     const bal_id *bases;
     size_t base_count;
+    /* and the sum of the squares of its elements, if it is one tensor's. */
+    const char *dtype; /* NULL: it is not known */
+    double squares;
 } bal_block_row;
 
 /* *there tells; row (may be NULL) is filled then. */
@@ -80,6 +83,12 @@ BAL_CHECK int bal_graph_block_forget(bal_graph *self, int64_t tenant,
  * ECONFLICT: a base has no row. */
 BAL_CHECK int bal_graph_block_renew(bal_graph *self, int64_t tenant,
                                     const bal_block_row *row, bal_error *err);
+
+/* The sum of the squares of a block's elements, as that dtype; *there: it is
+ * known, a number, and what was put. */
+BAL_CHECK int bal_graph_norm(bal_graph *self, int64_t tenant, const bal_id *id,
+                             const char *dtype, double *squares, bool *there,
+                             bal_error *err);
 
 /* Each block with each block that it is coded by, by the block's id. */
 typedef int bal_graph_base_fn(void *ctx, const bal_id *block,

@@ -44,6 +44,9 @@ BAL_CHECK int bal_graph_each_id(bal_graph *self, const char *sql,
 /* Forget what a block is coded by; what is coded by it still holds it. */
 BAL_CHECK int bal_bases_clear(bal_graph *self, int64_t tenant, const bal_id *id,
                               bal_error *err);
+/* Keep what a row says of squares, if it does; what was kept of them goes. */
+BAL_CHECK int bal_norm_put(bal_graph *self, int64_t tenant,
+                           const bal_block_row *row, bal_error *err);
 /* The number a commit has inside; *there false if it is not known. */
 BAL_CHECK int bal_commit_number(bal_graph *self, int64_t tenant,
                                 const bal_id *id, int64_t *number, bool *there,

@@ -170,6 +170,8 @@ static int put_block(bal_graph *self, int64_t tenant, const bal_block_row *row,
                     "codec = excluded.codec, check_hash = excluded.check_hash, "
                     "seal = excluded.seal",
                     args, 7, NULL, err);
+    if (!rc)
+        rc = bal_norm_put(self, tenant, row, err);
     return rc ? rc : bal_graph_bases_add(self, tenant, row, err);
 }
 
@@ -192,7 +194,9 @@ int bal_graph_block_renew(bal_graph *self, int64_t tenant,
     if (!changed)
         return bal_fail(err, BAL_ENOTFOUND, "block '%s' has no row",
                         bal_id_short(&row->id).text);
-    rc = bal_bases_clear(self, tenant, &row->id, err);
+    rc = bal_norm_put(self, tenant, row, err);
+    if (!rc)
+        rc = bal_bases_clear(self, tenant, &row->id, err);
     return rc ? rc : bal_graph_bases_add(self, tenant, row, err);
 }
 

@@ -201,6 +201,44 @@ const bal_migration bal_migrations[] = {
       "  PRIMARY KEY (block, base)\n"
       ") STRICT, WITHOUT ROWID" },
     { 3, NULL, "CREATE INDEX bases_of_base ON bases (base)" },
+    /* What models were asked and what they answered. By ids, as exports are. */
+    { 4, "sqlite",
+      "CREATE TABLE probe_sets (\n"
+      "  number INTEGER PRIMARY KEY,\n"
+      "  tenant INTEGER NOT NULL REFERENCES tenants (tenant),\n"
+      "  id BLOB NOT NULL CHECK (length(id) = 32),\n"
+      "  probes INTEGER NOT NULL CHECK (probes > 0),\n"
+      "  body BLOB NOT NULL,\n"
+      "  created_at INTEGER NOT NULL,\n"
+      "  seal BLOB,\n"
+      "  UNIQUE (tenant, id)\n"
+      ") STRICT" },
+    { 4, "sqlite",
+      "CREATE TABLE fingerprints (\n"
+      "  number INTEGER PRIMARY KEY,\n"
+      "  tenant INTEGER NOT NULL REFERENCES tenants (tenant),\n"
+      "  commit_id BLOB NOT NULL CHECK (length(commit_id) = 32),\n"
+      "  probes BLOB NOT NULL CHECK (length(probes) = 32),\n"
+      "  terms TEXT NOT NULL,\n"
+      "  answers INTEGER NOT NULL CHECK (answers >= 0),\n"
+      "  body BLOB NOT NULL,\n"
+      "  created_at INTEGER NOT NULL,\n"
+      "  seal BLOB,\n"
+      "  UNIQUE (tenant, commit_id, probes, terms)\n"
+      ") STRICT" },
+    { 4, NULL,
+      "CREATE INDEX fingerprints_of_probes ON fingerprints (tenant, probes)" },
+    /* What the squares of a block's elements sum up to, so that what did not
+     * change need not be read to be measured. */
+    { 4, "sqlite",
+      "CREATE TABLE norms (\n"
+      "  block INTEGER NOT NULL REFERENCES blocks (number)\n"
+      "    ON DELETE CASCADE,\n"
+      "  dtype TEXT NOT NULL,\n"
+      "  squares BLOB NOT NULL CHECK (length(squares) = 8),\n"
+      "  seal BLOB,\n"
+      "  PRIMARY KEY (block, dtype)\n"
+      ") STRICT, WITHOUT ROWID" },
 };
 
 const size_t bal_migration_count =

@@ -10,6 +10,8 @@
 #define TENANT_OF(table)                                                       \
     "(SELECT t.name FROM tenants t WHERE t.tenant = " table ")"
 
+#define BLOCK_OF_NORM "(SELECT b.id FROM blocks b WHERE b.number = norms.block)"
+
 /* A row that is here is covered whole, but for: numbers that only this database
  * knows; what the ids of manifests and commits cover; `uses` and `inputs`,
  * which a manifest's body tells; `refs`, which are where their newest move
@@ -104,6 +106,32 @@ static const bal_seal_row rows[] = {
         .what = "'epoch'",
         .keys = 1,
         .columns = { "one", "number", "entries" },
+    },
+    [BAL_SEALED_PROBE_SETS] = {
+        .table = "probe_sets",
+        .tenant = TENANT_OF("probe_sets.tenant"),
+        .what = "id",
+        .keys = 2,
+        .since = 4,
+        .columns = { "tenant", "id", "probes", "body", "created_at" },
+    },
+    [BAL_SEALED_FINGERPRINTS] = {
+        .table = "fingerprints",
+        .tenant = TENANT_OF("fingerprints.tenant"),
+        .what = "commit_id",
+        .keys = 4,
+        .since = 4,
+        .columns = { "tenant", "commit_id", "probes", "terms", "answers",
+                     "body", "created_at" },
+    },
+    [BAL_SEALED_NORMS] = {
+        .table = "norms",
+        .tenant = "(SELECT t.name FROM blocks b JOIN tenants t "
+                  "ON t.tenant = b.tenant WHERE b.number = norms.block)",
+        .what = BLOCK_OF_NORM,
+        .keys = 2,
+        .since = 4,
+        .columns = { BLOCK_OF_NORM, "dtype", "squares" },
     },
 };
 
@@ -334,7 +362,7 @@ int bal_seal_all(bal_db *db, bal_error *err)
 {
     for (size_t i = 0; i < BAL_SEALED_TABLES; i++) {
         seal_job job = { .db = db, .table = (bal_sealed)i };
-        int rc = run(&job, NULL, err);
+        int rc = rows[i].since ? 0 : run(&job, NULL, err);
         if (rc)
             return rc;
     }

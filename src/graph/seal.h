@@ -23,6 +23,9 @@ typedef enum bal_sealed {
     BAL_SEALED_TOMBSTONES,
     BAL_SEALED_EXPORTS,
     BAL_SEALED_EPOCH,
+    BAL_SEALED_PROBE_SETS,
+    BAL_SEALED_FINGERPRINTS,
+    BAL_SEALED_NORMS,
     BAL_SEALED_TABLES,
 } bal_sealed;
 
@@ -33,6 +36,7 @@ typedef struct bal_seal_row {
     const char *tenant; /* SQL of whose it is, by name, */
     const char *what;   /* and of what it is called, for messages */
     size_t keys;
+    int since; /* version of the schema that it came with, 0: before seals */
     const char *columns[BAL_SEAL_COLUMNS + 1]; /* ends with NULL */
 } bal_seal_row;
 
@@ -62,7 +66,8 @@ BAL_CHECK int bal_seal_verify(bal_db *db, bal_sealed table,
 BAL_CHECK int bal_sealed_change(bal_db *db, bal_sealed table,
                                 const bal_value *keys, const bal_query *change,
                                 bal_error *err);
-/* Seal every row of every table: the step of a migration. */
+/* Seal every row of every table that is older than seals: the step of a
+ * migration. */
 BAL_CHECK int bal_seal_all(bal_db *db, bal_error *err);
 
 #endif

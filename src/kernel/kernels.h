@@ -99,8 +99,13 @@ typedef struct bal_kernels {
     void (*add_bits[4])(void *out, const void *a, const void *b, size_t n);
     bool (*zero)(const void *data, size_t len); /* every byte is 0 */
 
-    void (*compare)(bal_compare *sums, const double *a, const double *b,
-                    size_t n);
+    /* Of values of one dtype, rows BF16 F16 F32 F64. squares adds x^2 to 16
+     * lanes: norm2 of compare, bit for bit, where all that is compared is
+     * finite; else some lane is not finite. n is a multiple of 16, but for the
+     * last of several calls. */
+    void (*compare[BAL_DTYPES])(bal_compare *sums, const void *a, const void *b,
+                                size_t n);
+    void (*squares[BAL_DTYPES])(double *lanes, const void *x, size_t n);
 
     /* ---- of merges ------------------------------------------------------ */
 

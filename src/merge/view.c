@@ -49,9 +49,21 @@ static void view_free(bal_model *model)
     free(self->rows);
 }
 
+static bal_model *view_source(bal_model *model, size_t *i)
+{
+    bal_view *self = (bal_view *)model;
+    const bal_view_row *row = &self->rows[bal_model_tag(model, *i)];
+
+    if (row->read != bal_view_pass)
+        return NULL;
+    *i = row->sources[row->from];
+    return self->inputs[row->from];
+}
+
 static const bal_model_ops view_ops = {
     .read = view_read,
     .free = view_free,
+    .source = view_source,
 };
 
 /* For tests that show that it does not show; anything else asks for nothing. */

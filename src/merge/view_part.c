@@ -39,10 +39,19 @@ static void part_pass(bal_model *model, size_t i, uint64_t offset, uint64_t len)
     bal_model_pass(self->of, bal_model_tag(model, i), offset, len);
 }
 
+static bal_model *part_source(bal_model *model, size_t *i)
+{
+    part *self = (part *)model;
+
+    *i = bal_model_tag(model, *i);
+    return self->of;
+}
+
 static const bal_model_ops part_ops = {
     .read = part_read,
     .free = part_free,
     .pass = part_pass,
+    .source = part_source,
 };
 
 /* ---- what there is ------------------------------------------------------ */

@@ -51,7 +51,20 @@ static void cast_free(bal_model *model)
     bal_model_free(((cast *)model)->from);
 }
 
-static const bal_model_ops ops = { .read = cast_read_range, .free = cast_free };
+static bal_model *cast_source(bal_model *model, size_t *i)
+{
+    bal_model *from = ((cast *)model)->from;
+
+    return bal_model_at(from, *i)->dtype == bal_model_at(model, *i)->dtype
+               ? from
+               : NULL;
+}
+
+static const bal_model_ops ops = {
+    .read = cast_read_range,
+    .free = cast_free,
+    .source = cast_source,
+};
 
 /* Entries are added in the order of from, and keep their index. */
 static int list(cast *self, bal_error *err)

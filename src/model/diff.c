@@ -1,6 +1,6 @@
-/* Two models side by side. Sums are taken of pieces of a fixed number of values
- * and added up in their order, so they do not depend on threads or on what
- * dtype holds the values.
+/* Two models side by side. Sums are added up in the order of a tree over a
+ * tensor's values (sums.h), so they do not depend on threads, on what dtype
+ * holds the values, or on what of them had to be read.
  *
  * Of two deltas, differences are compared with differences: a tensor that one
  * of them does not change is zero there. Where a delta replaces a tensor as a
@@ -13,12 +13,9 @@
 #include "core/arith.h"
 #include "core/error.h"
 #include "core/hash.h"
-#include "kernel/kernels.h"
+#include "model/alike.h"
 #include "model/pairs.h"
 #include "model/values.h"
-#include "model/wide.h"
-
-enum { PIECE = 1 << 20 }; /* values that are summed as one */
 
 /* Rows of which nothing is read are settled when they are planned. */
 typedef struct diff_plan {
@@ -165,8 +162,10 @@ static int make_plans(diff_job *job, bal_error *err)
         *self = plan_pair(job, pair);
         settle(self, job);
         pair->pieces =
-            self->reads ? (size_t)bal_max(1, (self->count + PIECE - 1) / PIECE)
-                        : 1;
+            self->reads
+                ? (size_t)bal_max(1, (self->count + BAL_ALIKE_PIECE - 1) /
+                                         BAL_ALIKE_PIECE)
+                : 1;
         pair->bytes = 0;
         if (self->reads)
             pair->bytes = (a ? a->size : 0) + (b ? b->size : 0);
@@ -179,31 +178,7 @@ static int make_plans(diff_job *job, bal_error *err)
     return job->slots ? 0 : bal_fail_memory(err, "comparing two models");
 }
 
-/* ---- reading ------------------------------------------------------------ */
-
-typedef struct reader {
-    const diff_plan *plan;
-    bal_dtype dtypes[2]; /* of a and b */
-    bal_compare sums;
-    bool unequal;
-} reader;
-
-static void compare_chunk(const bal_chunk *chunk, void *ctx)
-{
-    reader *self = ctx;
-    const bal_values_row *a = bal_values_of(self->dtypes[0]);
-    const bal_values_row *b = bal_values_of(self->dtypes[1]);
-
-    if (self->plan->alike &&
-        memcmp(chunk->raw[0], chunk->raw[1], chunk->n * a->width) != 0)
-        self->unequal = true;
-    if (self->plan->opaque)
-        return;
-    a->read(chunk->room[0], chunk->raw[0], chunk->n, self->dtypes[0]);
-    b->read(chunk->room[1], chunk->raw[1], chunk->n, self->dtypes[1]);
-    bal_kernels_use()->compare(&self->sums, chunk->room[0], chunk->room[1],
-                               chunk->n);
-}
+/* ---- comparing ---------------------------------------------------------- */
 
 /* Where a side is not there, it is zeros of the other's dtype. */
 static bal_dtype dtype_of(const diff_job *job, const diff_plan *plan, bool of_b)
@@ -220,30 +195,20 @@ static int compare_piece(const bal_pair *pair, size_t piece, void *ctx,
     diff_job *job = ctx;
     const diff_plan *plan = &job->plans[pair - job->pairs.rows];
     diff_slot *slot = &job->slots[pair->first + piece];
-    uint64_t at = (uint64_t)piece * PIECE;
+    uint64_t at = (uint64_t)piece * BAL_ALIKE_PIECE;
 
     if (!plan->reads || at >= plan->count)
         return 0;
-    reader self = {
-        .plan = plan,
-        .dtypes = { dtype_of(job, plan, false), dtype_of(job, plan, true) },
+    const bal_alike both = {
+        .sides = { { plan->a == BAL_NONE ? NULL : job->a, plan->a,
+                     dtype_of(job, plan, false) },
+                   { plan->b == BAL_NONE ? NULL : job->b, plan->b,
+                     dtype_of(job, plan, true) } },
+        .bits = plan->alike,
+        .opaque = plan->opaque,
     };
-    bal_wide_job reads = {
-        .sources = { { plan->a == BAL_NONE ? NULL : job->a, plan->a,
-                       bal_values_of(self.dtypes[0])->width },
-                     { plan->b == BAL_NONE ? NULL : job->b, plan->b,
-                       bal_values_of(self.dtypes[1])->width } },
-        .count = 2,
-        .fn = compare_chunk,
-        .ctx = &self,
-    };
-    int rc =
-        bal_wide_run(&reads, at, bal_min(PIECE, plan->count - at), NULL, err);
-    if (rc)
-        return rc;
-    bal_compare_fold(&slot->sums, &self.sums);
-    slot->unequal = plan->alike ? self.unequal : slot->sums.unequal != 0;
-    return 0;
+    return bal_alike_run(&slot->sums, &slot->unequal, &both, at,
+                         bal_min(BAL_ALIKE_PIECE, plan->count - at), err);
 }
 
 /* ---- telling ------------------------------------------------------------ */
@@ -275,25 +240,28 @@ static bal_diff_row row_of(const diff_job *job, size_t n, const char *name)
     const bal_pair *pair = &job->pairs.rows[n];
     const diff_plan *plan = &job->plans[n];
     bal_compared sums = { 0 };
+    bal_tree diff2 = { .depth = 0 };
+    bal_tree norm2 = { .depth = 0 };
     bool unequal = false;
 
     for (size_t i = 0; i < pair->pieces; i++) {
         const diff_slot *slot = &job->slots[pair->first + i];
-        sums.diff2 += slot->sums.diff2;
-        sums.norm2 += slot->sums.norm2;
+        bal_tree_add(&diff2, BAL_ALIKE_LEVEL, slot->sums.diff2);
+        bal_tree_add(&norm2, BAL_ALIKE_LEVEL, slot->sums.norm2);
         sums.max_abs = slot->sums.max_abs > sums.max_abs ? slot->sums.max_abs
                                                          : sums.max_abs;
         sums.wrong += slot->sums.wrong;
         unequal = unequal || slot->unequal;
     }
+
     bal_diff_row row = {
         .name = name,
         .change = change_of(plan, &sums, unequal),
         .dtype_changed = plan->of_differ,
         .finite = !sums.wrong,
         .max_abs = sums.wrong ? (double)INFINITY : sums.max_abs,
-        .diff2 = sums.diff2,
-        .norm2 = sums.norm2,
+        .diff2 = bal_tree_sum(&diff2),
+        .norm2 = bal_tree_sum(&norm2),
     };
     row.relative = relative_of(plan, &row);
     return row;

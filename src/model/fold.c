@@ -116,9 +116,22 @@ static void fold_free(bal_model *model)
     bal_model_free(self->adapter);
 }
 
+static bal_model *fold_source(bal_model *model, size_t *i)
+{
+    fold *self = (fold *)model;
+    const bal_edit *edit = &self->edits.rows[bal_model_tag(model, *i)];
+
+    if (edit->text || edit->change || edit->token_count ||
+        edit->whole != BAL_NONE)
+        return NULL;
+    *i = edit->base;
+    return self->base;
+}
+
 static const bal_model_ops fold_ops = {
     .read = fold_read,
     .free = fold_free,
+    .source = fold_source,
 };
 
 const bal_edit *bal_fold_edit(const bal_model *folded, size_t i)

@@ -101,7 +101,21 @@ static void minus_free(bal_model *model)
     bal_pairs_done(&self->pairs);
 }
 
-static const bal_model_ops ops = { .read = minus_read, .free = minus_free };
+static bal_model *minus_source(bal_model *model, size_t *i)
+{
+    minus *self = (minus *)model;
+
+    if (bal_model_at(model, *i)->form != BAL_FORM_WHOLE)
+        return NULL;
+    *i = self->pairs.rows[bal_model_tag(model, *i)].a;
+    return self->tuned;
+}
+
+static const bal_model_ops ops = {
+    .read = minus_read,
+    .free = minus_free,
+    .source = minus_source,
+};
 
 /* ---- listing ------------------------------------------------------------ */
 

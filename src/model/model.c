@@ -11,6 +11,7 @@
 
 #include "core/arith.h"
 #include "core/error.h"
+#include "core/hash.h"
 #include "kernel/dtype.h"
 
 enum { FIRST_ROOM = 64, PARTS = 3 };
@@ -375,6 +376,42 @@ void bal_model_pass(bal_model *self, size_t i, uint64_t offset, uint64_t len)
 {
     if (self->ops->pass)
         self->ops->pass(self, i, offset, len);
+}
+
+bal_model *bal_model_source(bal_model *self, size_t *i)
+{
+    bal_model *next = self;
+
+    while (next) {
+        self = next;
+        next = self->ops->source ? self->ops->source(self, i) : NULL;
+    }
+    return self;
+}
+
+void bal_model_ident(bal_ident *out, bal_model *self, size_t i, uint64_t offset,
+                     uint64_t len)
+{
+    *out = (bal_ident){ .of = self, .entry = i, .offset = offset };
+    if (self->ops->ident && !self->ops->ident(self, i, offset, len, out))
+        *out = (bal_ident){ .of = self, .entry = i, .offset = offset };
+}
+
+bool bal_model_in_blocks(const bal_model *self)
+{
+    return self->ops->ident != NULL;
+}
+
+bool bal_ident_equal(const bal_ident *a, const bal_ident *b)
+{
+    return a->of == b->of && a->entry == b->entry && a->offset == b->offset &&
+           bal_id_equal(&a->id, &b->id);
+}
+
+bool bal_model_squares(double *out, bal_model *self, size_t i, uint64_t offset,
+                       uint64_t len)
+{
+    return self->ops->squares && self->ops->squares(self, i, offset, len, out);
 }
 
 bal_model *bal_model_ref(bal_model *self)

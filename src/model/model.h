@@ -13,6 +13,15 @@
 #include "core/own.h"
 #include "core/pool.h"
 
+/* What bytes a range has, without reading them: two ranges of one length whose
+ * idents are equal have equal bytes. Others may. */
+typedef struct bal_ident {
+    bal_id id;      /* of blocks; zeros where it is told by place: */
+    const void *of; /* a model, */
+    uint64_t entry; /* its entry; of blocks: the size they are cut at, 0: one */
+    uint64_t offset; /* in the entry, or in the first block */
+} bal_ident;
+
 typedef struct bal_model_ops {
     /* Bytes [offset, offset + len) of entry i; the door has checked that they
      * are in it. Any number of threads at once. */
@@ -22,6 +31,15 @@ typedef struct bal_model_ops {
     void (*free)(bal_model *self);
     /* bal_model_pass; NULL: it keeps nothing. */
     void (*pass)(bal_model *self, size_t i, uint64_t offset, uint64_t len);
+    /* Whose bytes entry *i has, as they are: another model, and *i becomes the
+     * entry there. NULL, as result too: nobody else's. */
+    bal_model *(*source)(bal_model *self, size_t *i);
+    /* bal_model_ident and bal_model_squares, of entries that are nobody else's.
+     * NULL: as false, nothing is known unread. */
+    bool (*ident)(bal_model *self, size_t i, uint64_t offset, uint64_t len,
+                  bal_ident *out);
+    bool (*squares)(bal_model *self, size_t i, uint64_t offset, uint64_t len,
+                    double *out);
 } bal_model_ops;
 
 /* The entries are built before a model is given out and do not change. */
@@ -66,6 +84,23 @@ BAL_CHECK int bal_model_tell(bal_model *self, const bal_facts *facts,
 /* Those bytes of an entry will not be read again before long, so that what was
  * kept for it may go. A help for who reads an entry several times over. */
 void bal_model_pass(bal_model *self, size_t i, uint64_t offset, uint64_t len);
+
+/* Where the bytes of entry *i come from unchanged, through however many models,
+ * and *i there; self itself where they are its own. What is found is valid as
+ * long as self is. */
+bal_model *bal_model_source(bal_model *self, size_t *i);
+/* Of an entry of a model that bal_model_source gave. */
+void bal_model_ident(bal_ident *out, bal_model *self, size_t i, uint64_t offset,
+                     uint64_t len);
+/* True if ranges of blocks are what is read: a tile at once costs less than its
+ * parts do. Of a model as above. */
+bool bal_model_in_blocks(const bal_model *self);
+bool bal_ident_equal(const bal_ident *a, const bal_ident *b);
+/* The sum of the squares of a range of floats, as reading them would give it
+ * (model/sums.h); false: it is not known, or not all of them are finite. Of an
+ * entry as above. */
+bool bal_model_squares(double *out, bal_model *self, size_t i, uint64_t offset,
+                       uint64_t len);
 
 /* Pieces that a tensor is read, hashed and computed in: the unit of digests, of
  * work items, of memory. A multiple of every element size. */

@@ -37,8 +37,7 @@ void bal_pattern_free(bal_pattern *self)
 
 static int compile(bal_pattern *self, bal_error *err)
 {
-    uint32_t flags =
-        PCRE2_ANCHORED | PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C;
+    uint32_t flags = PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C;
     int code;
     PCRE2_SIZE at;
 
@@ -79,11 +78,11 @@ int bal_pattern_new(bal_pattern **out, const char *regex, bal_error *err)
     return 0;
 }
 
-int bal_pattern_match(const bal_pattern *self, const char *text, bool *yes,
-                      bal_error *err)
+static int match(const bal_pattern *self, const char *text, uint32_t flags,
+                 bool *yes, bal_error *err)
 {
     int rc = pcre2_match(self->code, (PCRE2_SPTR)text, PCRE2_ZERO_TERMINATED, 0,
-                         0, self->data, self->limits);
+                         flags, self->data, self->limits);
 
     /* 0: matched, with more groups than data has room for. */
     *yes = rc >= 0;
@@ -95,4 +94,16 @@ int bal_pattern_match(const bal_pattern *self, const char *text, bool *yes,
     pcre2_get_error_message(rc, why, sizeof(why));
     return bal_fail(err, BAL_EINVAL, "pattern '%s' on '%s': %s", self->text,
                     text, (const char *)why);
+}
+
+int bal_pattern_match(const bal_pattern *self, const char *text, bool *yes,
+                      bal_error *err)
+{
+    return match(self, text, PCRE2_ANCHORED, yes, err);
+}
+
+int bal_pattern_find(const bal_pattern *self, const char *text, bool *yes,
+                     bal_error *err)
+{
+    return match(self, text, 0, yes, err);
 }

@@ -17,6 +17,9 @@ BAL_CHECK int bal_pattern_new(bal_pattern **out, const char *regex,
  * it takes too many steps. */
 BAL_CHECK int bal_pattern_match(const bal_pattern *self, const char *text,
                                 bool *yes, bal_error *err);
+/* The same, anywhere in text (as Python's re.search). */
+BAL_CHECK int bal_pattern_find(const bal_pattern *self, const char *text,
+                               bool *yes, bal_error *err);
 void bal_pattern_free(bal_pattern *self);
 BAL_OWNABLE(bal_pattern)
 

@@ -126,7 +126,24 @@ static void plus_free(bal_model *model)
     free(self->sources);
 }
 
-static const bal_model_ops ops = { .read = plus_read, .free = plus_free };
+static bal_model *plus_source(bal_model *model, size_t *i)
+{
+    const plus *self = (plus *)model;
+    size_t tag = bal_model_tag(model, *i);
+    const bal_pair *pair = &self->pairs.rows[tag];
+    source from = self->sources[tag];
+
+    if (from == FROM_SUM)
+        return NULL;
+    *i = from == FROM_BASE ? pair->a : pair->b;
+    return from == FROM_BASE ? self->base : self->change;
+}
+
+static const bal_model_ops ops = {
+    .read = plus_read,
+    .free = plus_free,
+    .source = plus_source,
+};
 
 /* ---- listing ------------------------------------------------------------ */
 

@@ -152,6 +152,20 @@ static int sweep_one(void *ctx, const char *name, bal_error *err)
     return 0;
 }
 
+static int sweep(char *dir, bal_error *err)
+{
+    return bal_dir_each(dir, sweep_one, dir, err);
+}
+
+int bal_stage_sweep(const char *dir, bal_error *err)
+{
+    char *copy = bal_str_copy(dir);
+    int rc = copy ? sweep(copy, err) : bal_fail_memory(err, "listing a folder");
+
+    bal_str_free(copy);
+    return rc;
+}
+
 /* ---- making ------------------------------------------------------------- */
 
 /* A new home under a random name; EEXISTS if it is to be tried again. */
@@ -213,7 +227,7 @@ int bal_stage_make(bal_stage *out, const char *path, bal_error *err)
     self.made = topmost_absent(parent);
     int rc = bal_make_dirs(parent, err);
     if (!rc)
-        rc = bal_dir_each(parent, sweep_one, parent, err);
+        rc = sweep(parent, err);
     if (!rc)
         rc = make_dir(&self, err);
     bal_str_free(parent);

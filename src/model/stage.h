@@ -25,5 +25,7 @@ BAL_CHECK int bal_stage_publish(bal_stage *self, unsigned flags,
 /* EEXISTS as publish would say it. */
 BAL_CHECK int bal_stage_check(const char *path, unsigned flags, bal_error *err);
 void bal_stage_done(bal_stage *self);
+/* Remove what killed writers left in a directory, or put it back. */
+BAL_CHECK int bal_stage_sweep(const char *dir, bal_error *err);
 
 #endif

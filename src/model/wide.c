@@ -90,7 +90,7 @@ const void *bal_widened(bal_dtype wide, void *room, bal_dtype from,
 
 /* Reads are long, for what is below may have a block to decode or a system call
  * to make; computing is done in pieces that stay in the nearest cache. */
-enum { STEP = 128 * 1024, CHUNK = 4096, ALIGN = 64, WIDEST = 8 };
+enum { STEP = 128 * 1024, ALIGN = 64, WIDEST = 8 };
 
 typedef struct wide_room {
     uint8_t *raw[BAL_SOURCES_MAX]; /* a step each */
@@ -104,11 +104,17 @@ static void wide_room_done(wide_room *self)
     free(self->memory);
 }
 
+static size_t step_of(const bal_wide_job *job)
+{
+    return job->step ? job->step : STEP;
+}
+
 static int wide_room_make(wide_room *out, const bal_wide_job *job, uint64_t n,
                           bal_error *err)
 {
-    size_t step = (size_t)bal_min((n + ALIGN - 1) / ALIGN * ALIGN, STEP);
-    size_t chunk = bal_min(step, CHUNK) * WIDEST;
+    size_t step =
+        (size_t)bal_min((n + ALIGN - 1) / ALIGN * ALIGN, step_of(job));
+    size_t chunk = bal_min(step, BAL_CHUNK) * WIDEST;
     size_t size = (BAL_SOURCES_MAX + 1) * chunk;
 
     for (size_t i = 0; i < job->count; i++)
@@ -154,8 +160,8 @@ static void compute_step(const wide_room *room, const bal_wide_job *job,
     bool direct = !job->width || (uintptr_t)to % job->width == 0;
 
     assert(to || !job->width);
-    for (size_t at = 0; at < n; at += CHUNK) {
-        bal_chunk chunk = { .n = (size_t)bal_min(n - at, CHUNK) };
+    for (size_t at = 0; at < n; at += BAL_CHUNK) {
+        bal_chunk chunk = { .n = (size_t)bal_min(n - at, BAL_CHUNK) };
         for (size_t i = 0; i < job->count; i++)
             chunk.raw[i] = room->raw[i] + at * job->sources[i].width;
         for (size_t i = 0; i < BAL_SOURCES_MAX; i++)
@@ -179,7 +185,7 @@ int bal_wide_run(const bal_wide_job *job, uint64_t at, uint64_t n, void *to,
     if (rc)
         return rc;
     while (n) {
-        size_t some = (size_t)bal_min(n, STEP);
+        size_t some = (size_t)bal_min(n, step_of(job));
         rc = read_step(&room, job, at, some, err);
         if (rc)
             return rc;

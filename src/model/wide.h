@@ -37,7 +37,9 @@ typedef struct bal_operand {
     size_t width; /* bytes of an element */
 } bal_operand;
 
-/* The same elements of every source, few enough for a cache. */
+/* The same elements of every source, few enough for a cache: BAL_CHUNK of them,
+ * but for the last of a range. */
+enum { BAL_CHUNK = 4096 };
 typedef struct bal_chunk {
     size_t n;
     const void *raw[BAL_SOURCES_MAX]; /* aligned to the source's width */
@@ -50,13 +52,16 @@ typedef struct bal_wide_job {
     bal_operand sources[BAL_SOURCES_MAX];
     size_t count;
     size_t width; /* bytes of an element of the result, 0: there is none */
+    size_t step;  /* elements that are read at once, a multiple of BAL_CHUNK; 0:
+                     as many as are good for most */
     bal_chunk_fn *fn;
     void *ctx;
 } bal_wide_job;
 
 /* Read elements [at, at + n) of all sources and give them to fn, chunk by
  * chunk, in their order. to: where the result goes; it need not be aligned. at
- * is a multiple of 8. Uses up to 4 MiB of its own, whichever thread calls. */
+ * is a multiple of 8. Uses up to 4 MiB of its own, or as much as a step of
+ * every source, whichever thread calls. */
 BAL_CHECK int bal_wide_run(const bal_wide_job *job, uint64_t at, uint64_t n,
                            void *to, bal_error *err);
 

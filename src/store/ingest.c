@@ -9,6 +9,7 @@
 #include "core/arith.h"
 #include "core/error.h"
 #include "core/hash.h"
+#include "model/sums.h"
 #include "store/pack.h"
 
 #define PIECE ((uint64_t)128 << 10)
@@ -126,6 +127,25 @@ void bal_row_fill(bal_block_row *row, const bal_put *put)
     row->base_count = put->base_count;
 }
 
+/* Of a block that one tensor of floats has for itself, what its squares sum up
+ * to: it is in the cache, and whoever compares commits need not read it. */
+static void measure(const put_job *self, const bal_pack_block *block,
+                    bal_block_row *row, bal_bytes bytes)
+{
+    uint64_t block_size = self->how->block_size
+                              ? self->how->block_size
+                              : self->tenant->store->block_size;
+    const bal_tensor *entry =
+        bal_model_at(self->model, self->pack->runs[block->first].entry);
+    unsigned level = 0;
+
+    if (block->count == 1 && entry->part == BAL_PART_TENSOR &&
+        entry->size > block_size / 2 &&
+        bal_squares_kept(&level, entry->dtype, block_size) &&
+        bal_squares(&row->squares, entry->dtype, bytes))
+        row->dtype = bal_dtype_name(entry->dtype);
+}
+
 static int put_block(const put_job *self, const bal_pack_block *block,
                      put_slot *slot, bal_bytes bytes, bool alone,
                      bal_error *err)
@@ -144,6 +164,7 @@ static int put_block(const put_job *self, const bal_pack_block *block,
         return rc;
 
     bal_row_fill(&slot->row, &put);
+    measure(self, block, &slot->row, bytes);
     slot->fresh = true;
     return 0;
 }

@@ -7,10 +7,13 @@
 
 #include "core/arith.h"
 #include "core/error.h"
+#include "model/sums.h"
 
 typedef struct leaf_model {
     bal_model base;
     bal_blocks *blocks; /* borrowed from the store */
+    bal_graph *graph;   /* as well */
+    int64_t number;     /* of the tenant */
     char tenant[65];
     bal_leaf leaf;
 } leaf_model;
@@ -93,7 +96,64 @@ static void leaf_pass(bal_model *model, size_t i, uint64_t offset, uint64_t len)
                         &self->leaf.ids[place->first + k]);
 }
 
-static const bal_model_ops leaf_ops = { leaf_read, leaf_free, leaf_pass };
+/* A range of several blocks goes by the hash of their ids. */
+static bool leaf_ident(bal_model *model, size_t i, uint64_t offset,
+                       uint64_t len, bal_ident *out)
+{
+    leaf_model *self = (leaf_model *)model;
+    const bal_place *place = &self->leaf.places[bal_model_tag(model, i)];
+    const bal_id *ids = &self->leaf.ids[place->first];
+    uint64_t block = self->leaf.block_size;
+
+    if (!place->count || !len)
+        return false;
+    *out = (bal_ident){ .id = ids[0], .offset = place->offset + offset };
+    if (place->shared)
+        return true;
+    size_t first = (size_t)(offset / block);
+    size_t count = (size_t)((offset + len - 1) / block) - first + 1;
+    *out = (bal_ident){ .id = ids[first], .offset = offset % block };
+    if (count == 1)
+        return true;
+    out->entry = block;
+    bal_hash_of(&out->id, &ids[first], count * sizeof(*ids));
+    return true;
+}
+
+static bool leaf_squares(bal_model *model, size_t i, uint64_t offset,
+                         uint64_t len, double *out)
+{
+    leaf_model *self = (leaf_model *)model;
+    const bal_place *place = &self->leaf.places[bal_model_tag(model, i)];
+    const bal_tensor *entry = bal_model_at(model, i);
+    uint64_t block = self->leaf.block_size;
+    bal_tree tree = { .depth = 0 };
+    unsigned level = 0;
+    bool there = true;
+
+    if (place->shared || entry->part != BAL_PART_TENSOR || offset % block ||
+        (len % block && offset + len != entry->size) ||
+        !bal_squares_kept(&level, entry->dtype, block))
+        return false;
+    for (uint64_t k = offset / block; k * block < offset + len && there; k++) {
+        double node = 0;
+        if (bal_graph_norm(self->graph, self->number,
+                           &self->leaf.ids[place->first + k],
+                           bal_dtype_name(entry->dtype), &node, &there, NULL))
+            return false;
+        bal_tree_add(&tree, level, node);
+    }
+    *out = bal_tree_sum(&tree);
+    return there;
+}
+
+static const bal_model_ops leaf_ops = {
+    .read = leaf_read,
+    .free = leaf_free,
+    .pass = leaf_pass,
+    .ident = leaf_ident,
+    .squares = leaf_squares,
+};
 
 int bal_leaf_model(bal_model **out, const bal_tenant *tenant, bal_bytes text,
                    const char *name, bal_error *err)
@@ -104,6 +164,8 @@ int bal_leaf_model(bal_model **out, const bal_tenant *tenant, bal_bytes text,
     BAL_OWN(bal_model) model = &made->base;
 
     made->blocks = tenant->store->blocks;
+    made->graph = tenant->store->graph;
+    made->number = tenant->number;
     memcpy(made->tenant, tenant->name, sizeof(made->tenant));
     int rc = bal_leaf_read(&made->leaf, text, err);
     if (rc)

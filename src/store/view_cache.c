@@ -218,7 +218,17 @@ static void cached_free(bal_model *model)
     free(self->places);
 }
 
-static const bal_model_ops cached_ops = { cached_read, cached_free };
+static bal_model *cached_source(bal_model *model, size_t *i)
+{
+    (void)i;
+    return ((cached_view *)model)->view;
+}
+
+static const bal_model_ops cached_ops = {
+    .read = cached_read,
+    .free = cached_free,
+    .source = cached_source,
+};
 
 /* ---- opening ------------------------------------------------------------ */
 

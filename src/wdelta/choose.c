@@ -234,8 +234,10 @@ static int measure_piece(measure *self, uint64_t at, const float *y, size_t n,
     kernels->add_f32(self->sum, self->sum, y, n);
     bal_wd_narrow(base, self->raw, self->sum, n);
     as_doubles(self, 2, base, n);
-    kernels->compare(&self->lost[0], self->values[0], self->values[1], n);
-    kernels->compare(&self->lost[1], self->values[1], self->values[2], n);
+    kernels->compare[BAL_F64](&self->lost[0], self->values[0], self->values[1],
+                              n);
+    kernels->compare[BAL_F64](&self->lost[1], self->values[1], self->values[2],
+                              n);
     return 0;
 }
 

@@ -68,8 +68,8 @@ static int compare_range(const triple *self, bal_compare sums[2], uint64_t at,
         if (rc)
             return rc;
     }
-    kernels->compare(&sums[0], values[0], values[1], n);
-    kernels->compare(&sums[1], values[1], values[2], n);
+    kernels->compare[BAL_F64](&sums[0], values[0], values[1], n);
+    kernels->compare[BAL_F64](&sums[1], values[1], values[2], n);
     return 0;
 }
 

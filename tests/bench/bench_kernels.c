@@ -80,7 +80,7 @@ static void zero(const bal_kernels *k)
 
 static void compare(const bal_kernels *k)
 {
-    k->compare(&sums, f64, f64b, N);
+    k->compare[BAL_F64](&sums, f64, f64b, N);
 }
 
 static const struct {

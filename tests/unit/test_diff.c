@@ -292,6 +292,66 @@ static void stops_when_told(void)
     CHECK(calls == 1);
 }
 
+/* ---- what is not read ------------------------------------------------------
+ */
+
+typedef struct counting {
+    bal_model model;
+    atomic_size_t bytes; /* that were read */
+} counting;
+
+static int count_read(bal_model *model, size_t i, uint64_t offset, void *to,
+                      size_t len, bal_error *err)
+{
+    (void)i;
+    (void)offset;
+    (void)err;
+    memset(to, 0x3f, len);
+    atomic_fetch_add(&((counting *)model)->bytes, len);
+    return 0;
+}
+
+static void count_free(bal_model *model)
+{
+    (void)model;
+}
+
+static const bal_model_ops count_ops = { .read = count_read,
+                                         .free = count_free };
+
+/* One tensor, and a model in front of it that passes it on. */
+static void one_model_behind_both_sides_is_read_once_if_at_all(void)
+{
+    static const struct {
+        bal_dtype dtype;
+        unsigned times; /* its bytes are read */
+    } rows[] = {
+        { BAL_F32, 1 },
+        { BAL_I32, 1 },
+        { BAL_F8_E4M3, 1 },
+        { BAL_F4, 0 },
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const uint64_t n = 3000000;
+        bal_tensor entry = {
+            .name = "w", .dtype = rows[i].dtype, .rank = 1, .shape = &n
+        };
+        BAL_OWN(bal_model) front = NULL;
+        BAL_OWN(bal_model) back = bal_model_alloc(sizeof(counting), &count_ops);
+        CHECK(back);
+        check_row(bal_dtype_name(rows[i].dtype));
+        CHECK_OK(bal_model_add(back, &entry, 0, &check_err));
+        CHECK_OK(bal_model_ready(back, &check_err));
+        CHECK_OK(bal_model_cast(&front, back, BAL_F32, &check_err));
+        seen all = { .count = 0 };
+        CHECK_OK(bal_diff(front, back, work, see, &all, &check_err));
+        CHECK(all.count == 1 && all.rows[0].change == BAL_UNCHANGED);
+        CHECK(atomic_load(&((counting *)back)->bytes) ==
+              rows[i].times * bal_model_at(back, 0)->size);
+    }
+}
+
 static const check_test tests[] = {
     { TEST(tells_how_far_a_tensor_moved) },
     { TEST(names_what_only_one_has) },
@@ -299,6 +359,7 @@ static const check_test tests[] = {
     { TEST(a_delta_is_not_compared_with_a_model) },
     { TEST(sums_do_not_depend_on_threads) },
     { TEST(stops_when_told) },
+    { TEST(one_model_behind_both_sides_is_read_once_if_at_all) },
 };
 
 int main(void)
