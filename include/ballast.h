@@ -680,6 +680,300 @@ typedef int bal_diff_fn(void *ctx, const bal_diff_row *row);
 BAL_API BAL_CHECK int bal_diff(bal_model *a, bal_model *b, bal_work *work,
                                bal_diff_fn *fn, void *ctx, bal_error *err);
 
+/* ---- behaviour: probes ------------------------------------------------- */
+
+/* What a model is asked: probes in an order, known by what they are. The id is
+ * the BLAKE3 of the set's canonical JSON. */
+typedef struct bal_probes bal_probes;
+
+typedef struct bal_probe {
+    const char *id;
+    const char *prompt;            /* NULL: a chat */
+    const char *messages;          /* JSON array of {"role", "content"}; NULL */
+    const char *const *references; /* right answers, any of which will do */
+    size_t reference_count;
+    const char *const *choices; /* "A", "B", …: what an answer may be */
+    size_t choice_count;
+    const char *const *stop; /* texts where an answer ends */
+    size_t stop_count;
+    uint64_t max_tokens; /* 0: as many as all others */
+} bal_probe;
+
+enum bal_probes_flags {
+    BAL_PROBES_ESCAPES = 1, /* "\n", "\t" and "\\" in lines of plain text */
+};
+
+typedef struct bal_probes_options {
+    const char *pattern; /* "{{question}} Answer:", for files that hold
+                            variables and no prompts; NULL: "{{prompt}}" */
+    unsigned flags;
+} bal_probes_options;
+
+/* From a file, by what is in it: one probe a line; JSON Lines of {"id"?,
+ * "prompt" | "messages", "reference"?, "choices"?, "max_tokens"?, "stop"?};
+ * promptfoo's tests as JSON Lines ({"vars", "assert"}) or CSV (__expected …);
+ * lm-eval's samples_*.jsonl. A probe without an id has the first 12 hex digits
+ * of the SHA-256 of its prompt (of its messages, canonical) for one; none may
+ * be there twice. options may be NULL. EINVAL names the file, the line and what
+ * is wrong; a set that would hold nothing is EINVAL, too. */
+BAL_API BAL_CHECK int bal_probes_open(bal_probes **out, const char *path,
+                                      const bal_probes_options *options,
+                                      bal_error *err);
+/* Of prompts alone. */
+BAL_API BAL_CHECK int bal_probes_of(bal_probes **out,
+                                    const char *const *prompts, size_t count,
+                                    bal_error *err);
+/* Of the canonical JSON that bal_probes_json gives. ECORRUPT. */
+BAL_API BAL_CHECK int bal_probes_read(bal_probes **out, const char *json,
+                                      size_t len, bal_error *err);
+BAL_API const bal_id *bal_probes_id(const bal_probes *self);
+BAL_API size_t bal_probes_count(const bal_probes *self);
+BAL_API const bal_probe *bal_probes_at(const bal_probes *self, size_t i);
+/* The index of a probe by its id; BAL_NONE. */
+BAL_API size_t bal_probes_find(const bal_probes *self, const char *id);
+/* Canonical JSON (RFC 8785): {"probes": [{"id", "prompt" | "messages",
+ * "references"?, "choices"?, "max_tokens"?, "stop"?}], "schema":
+ * "ballast/probes/1"}. */
+BAL_API const char *bal_probes_json(const bal_probes *self);
+/* What the file held that was not used, one name a line ("assert:contains"),
+ * each once, fit for a terminal, 64 KiB at most; "" where all was. */
+BAL_API const char *bal_probes_unused(const bal_probes *self);
+/* One more owner; the last bal_probes_free ends it. By any thread. */
+BAL_API bal_probes *bal_probes_ref(bal_probes *self);
+BAL_API void bal_probes_free(bal_probes *self);
+
+/* ---- behaviour: fingerprints ------------------------------------------- */
+
+/* One token that may come next, and ln of its probability. */
+typedef struct bal_likely {
+    const char *token;
+    double logprob;
+} bal_likely;
+
+/* One token that came. */
+typedef struct bal_said {
+    const char *token;
+    double logprob;
+    const bal_likely *top; /* the most likely ones, each once, in any order */
+    size_t top_count;
+} bal_said;
+
+typedef struct bal_answer {
+    const char *output;     /* without the prompt */
+    const bal_said *tokens; /* where log-probabilities are known */
+    size_t token_count;     /* 0: they are not */
+} bal_answer;
+
+/* What a model answered to a set of probes. */
+typedef struct bal_fingerprint bal_fingerprint;
+
+/* terms: JSON object of what two fingerprints must have in common to be
+ * compared: {"runner", "max_tokens", …}. The set is referred to, not copied. */
+BAL_API BAL_CHECK int bal_fingerprint_new(bal_fingerprint **out,
+                                          bal_probes *probes, const char *terms,
+                                          bal_error *err);
+/* The answer to probe i; copied. Again for the same probe: it was asked again,
+ * and what differs is kept as noise. EINVAL: no probe i, an answer of more than
+ * BAL_ANSWER_MAX bytes, a log-probability that is not a number or above 0. */
+#define BAL_ANSWER_MAX ((size_t)256 << 10)
+#define BAL_SAID_MAX   ((size_t)64 << 10) /* tokens of an answer */
+#define BAL_TOP_MAX    ((size_t)64)       /* likely tokens kept of each */
+BAL_API BAL_CHECK int bal_fingerprint_add(bal_fingerprint *self, size_t i,
+                                          const bal_answer *answer,
+                                          bal_error *err);
+/* JSON object of what is worth knowing beside: version, model name, times. */
+BAL_API BAL_CHECK int bal_fingerprint_about(bal_fingerprint *self,
+                                            const char *json, bal_error *err);
+BAL_API const bal_probes *bal_fingerprint_probes(const bal_fingerprint *self);
+BAL_API const char *bal_fingerprint_terms(const bal_fingerprint *self);
+BAL_API const char *bal_fingerprint_facts(const bal_fingerprint *self);
+/* The answer that probe i had first; NULL: none. */
+BAL_API const bal_answer *bal_fingerprint_at(const bal_fingerprint *self,
+                                             size_t i);
+/* Answers to probe i that are different texts; 0: none. */
+BAL_API size_t bal_fingerprint_distinct(const bal_fingerprint *self, size_t i);
+/* Number of answered probes. */
+BAL_API size_t bal_fingerprint_count(const bal_fingerprint *self);
+BAL_API void bal_fingerprint_free(bal_fingerprint *self);
+
+/* Record it of a commit, in the place of an earlier one of the same probes on
+ * the same terms. Each probe must have an answer (EINVAL names one), but with
+ * PARTIAL. */
+enum bal_fingerprint_flags {
+    BAL_FINGERPRINT_PARTIAL = 1,
+};
+BAL_API BAL_CHECK int bal_fingerprint_put(bal_fingerprint *self,
+                                          bal_tenant *tenant,
+                                          const bal_id *commit, unsigned flags,
+                                          bal_error *err);
+
+/* A fingerprint in a list. */
+typedef struct bal_fingerprint_info {
+    bal_id commit;
+    bal_id probes;
+    const char *terms;
+    uint64_t answers;
+    int64_t created_at;
+} bal_fingerprint_info;
+typedef int bal_fingerprint_fn(void *ctx, const bal_fingerprint_info *info);
+/* Of a commit (NULL: of each), the latest first. */
+BAL_API BAL_CHECK int bal_fingerprint_each(bal_tenant *tenant,
+                                           const bal_id *commit,
+                                           bal_fingerprint_fn *fn, void *ctx,
+                                           bal_error *err);
+/* ENOTFOUND. terms NULL: the latest on any. */
+BAL_API BAL_CHECK int bal_fingerprint_open(bal_fingerprint **out,
+                                           bal_tenant *tenant,
+                                           const bal_id *commit,
+                                           const bal_id *probes,
+                                           const char *terms, bal_error *err);
+
+/* A recorded set of probes. */
+typedef struct bal_probes_info {
+    bal_id id;
+    uint64_t probes;
+    uint64_t fingerprints;
+    int64_t created_at;
+} bal_probes_info;
+typedef int bal_probes_fn(void *ctx, const bal_probes_info *info);
+BAL_API BAL_CHECK int bal_probes_each(bal_tenant *tenant, bal_probes_fn *fn,
+                                      void *ctx, bal_error *err);
+/* By a prefix of at least 4 hex digits of its id. ENOTFOUND; EINVAL: there are
+ * several. */
+BAL_API BAL_CHECK int bal_probes_load(bal_probes **out, bal_tenant *tenant,
+                                      const char *prefix, bal_error *err);
+/* Take a set away with every fingerprint of it, and scrub the database.
+ * *fingerprints: how many went. ENOTFOUND. */
+BAL_API BAL_CHECK int bal_probes_forget(bal_tenant *tenant, const bal_id *id,
+                                        uint64_t *fingerprints, bal_error *err);
+
+/* ---- behaviour: asking ------------------------------------------------- */
+
+enum bal_ask_flags {
+    BAL_ASK_PARTIAL = 1, /* record what came, if some did not */
+    BAL_ASK_REUSE = 2,   /* take what is recorded on the same terms */
+};
+
+typedef struct bal_ask_options {
+    const char *runner;    /* process http peft fake; required */
+    const char *command;   /* process: for sh -c */
+    const char *url;       /* http: with or without /v1 */
+    const char *model;     /* http: the name it is served by; NULL: the one
+                              that ends with the commit's first 8 hex digits.
+                              fake: a glob of the tensors that count */
+    const char *base;      /* folder of the base model, NULL: none */
+    bal_model *base_model; /* the same where it is no folder; borrowed */
+    double timeout;        /* seconds for all of it; 0: 600 */
+    uint64_t max_tokens;   /* of an answer, 0: 32 */
+    unsigned repeat;       /* times that each probe is asked, 0: 1 */
+    unsigned top;          /* likely tokens to ask for, 0: 20 */
+    unsigned parallel;     /* http: requests at once, 0: 8 */
+    unsigned flags;
+} bal_ask_options;
+
+/* Ask a commit's model, and record the answers. *asked (may be NULL): false if
+ * a recorded fingerprint was taken. EIO: no answers, or not as they should be,
+ * or not of this model; nothing is recorded. */
+BAL_API BAL_CHECK int bal_ask(bal_fingerprint **out, bool *asked,
+                              bal_tenant *tenant, const bal_id *commit,
+                              bal_probes *probes,
+                              const bal_ask_options *options, bal_error *err);
+
+/* Which commit changed an answer: by binary search over what lies between two
+ * commits. */
+
+/* Told of each verdict, and how many commits are still in question. */
+typedef int bal_bisect_fn(void *ctx, const bal_id *commit, bool good,
+                          uint64_t left);
+
+typedef struct bal_bisect_options {
+    /* Either the answers to all probes must be found to match a regular
+     * expression (as re.search of Python, with limits on steps), */
+    bal_probes *probes;
+    const char *expect;
+    /* or a command for sh -c, given the model in the folder BALLAST_MODEL, must
+     * end with 0; with 125 it cannot tell, which ends the search (EIO). */
+    const char *command;
+    bal_ask_options ask; /* who answers; the base also for command */
+    bal_bisect_fn *fn;   /* NULL: nobody is told */
+    void *ctx;
+} bal_bisect_options;
+
+typedef struct bal_bisected {
+    bal_id commit;    /* the first that is bad */
+    uint64_t asked;   /* models that were asked */
+    uint64_t between; /* commits that were in question */
+} bal_bisected;
+
+/* range: good, then bad. good must be an ancestor of bad, its answers must
+ * match and those of bad must not: else EINVAL. What is recorded on the same
+ * terms is not asked again, what is asked is recorded. */
+BAL_API BAL_CHECK int bal_bisect(bal_bisected *out, bal_tenant *tenant,
+                                 const bal_id *range,
+                                 const bal_bisect_options *options,
+                                 bal_error *err);
+
+/* ---- behaviour: comparing ---------------------------------------------- */
+
+/* What is known of a change of answers from a to b. Numbers that are not known
+ * are NAN.
+ *
+ * Log-probabilities are compared where a's and b's answers have the same tokens
+ * in front, the first that differs included: further on the two are not asked
+ * the same. At each of these tokens the likely ones that both list are taken
+ * one by one, everything else of either is one rest; the Kullback-Leibler
+ * divergence of a from b, sum p ln(p / q) in nats, is that of these classes,
+ * and so a lower bound of that over the vocabulary (data processing
+ * inequality). */
+typedef struct bal_behaviour {
+    uint64_t total;    /* probes that both answered */
+    uint64_t moved;    /* where no answer of b is one of a */
+    uint64_t unsure;   /* where a or b answered in several ways when asked
+                          again */
+    double similarity; /* mean over those moved: 1 - edit distance in code
+                          points / the longer's length */
+    uint64_t tokens;   /* compared by log-probability */
+    double kld;        /* mean over tokens */
+    double kld_low, kld_high; /* its 95 % interval, probes as clusters */
+    double kld_p99, kld_most;
+    double kld_noise; /* mean between a model and itself, NAN: asked once */
+    double same_top;  /* share of tokens where the same one is likeliest */
+    double perplexity_ratio;   /* of a's answers, b's over a's; a token that b
+                                  does not list counts as likely as the least
+                                  that it lists, so that this is a lower bound */
+    uint64_t graded;           /* probes with right answers */
+    uint64_t right_a, right_b; /* answered rightly */
+    uint64_t only_a, only_b;   /* by one of the two alone */
+    double p_value;            /* exact two-sided McNemar test */
+} bal_behaviour;
+
+typedef struct bal_probe_row {
+    const bal_probe *probe;
+    const char *before, *after;
+    bool moved, unsure;
+    double similarity;    /* 1 where not moved */
+    double kld, kld_most; /* mean and largest over its tokens, NAN: unknown */
+    uint64_t tokens;
+    uint64_t parted;      /* tokens in front that are the same */
+    int right_a, right_b; /* 1, 0; -1: there is no right answer */
+    const double *klds;   /* each token's */
+} bal_probe_row;
+typedef int bal_probe_row_fn(void *ctx, const bal_probe_row *row);
+
+/* fn (may be NULL) is called for each probe that both answered, in the order of
+ * the set. EINVAL: of other probes, or on other terms. */
+BAL_API BAL_CHECK int bal_behaviour_compare(bal_behaviour *out,
+                                            const bal_fingerprint *a,
+                                            const bal_fingerprint *b,
+                                            bal_probe_row_fn *fn, void *ctx,
+                                            bal_error *err);
+/* The fingerprints that two commits have of the same probes on the same terms,
+ * those made last; of probes with an id of that prefix, if it is not NULL. Both
+ * NULL where there are none. ENOTFOUND: none of that prefix. */
+BAL_API BAL_CHECK int
+bal_behaviour_find(bal_fingerprint **a, bal_fingerprint **b, bal_tenant *tenant,
+                   const bal_id *commits, const char *prefix, bal_error *err);
+
 /* ---- .wdelta files ----------------------------------------------------- */
 
 /* A file of deltatensors that is open: of format version 1 (0.1, 0.2) or 2

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/str.h"
+#include "graph/fingerprints.h"
 #include "graph/forgets.h"
 #include "store/forget_plan.h"
 
@@ -126,12 +127,46 @@ static int take_export(void *ctx, const bal_export_row *row, bal_error *err)
     return bal_plan_add(self, "exports", value, err);
 }
 
+/* ---- what was asked and answered ----------------------------------------- */
+
+static int take_fingerprint(void *ctx, const bal_fingerprint_row *row,
+                            bal_error *err)
+{
+    char commit[BAL_ID_HEX + 1], probes[BAL_ID_HEX + 1];
+
+    bal_id_hex(commit, &row->commit);
+    bal_id_hex(probes, &row->probes);
+    return bal_plan_add(ctx, "fingerprints",
+                        json_pack("{s:s,s:s,s:I}", "commit", commit,
+                                  "probe_set", probes, "answers",
+                                  (json_int_t)row->answers),
+                        err);
+}
+
+static int take_probes(void *ctx, const bal_id *id, bal_error *err)
+{
+    return bal_plan_id(ctx, "probe_sets", id, err);
+}
+
+static int plan_fingerprints(bal_planning *self, bal_error *err)
+{
+    int64_t tenant = self->tenant->number;
+    int rc = bal_graph_fingerprints(self->graph, tenant, self->commit, NULL,
+                                    take_fingerprint, self, err);
+
+    return rc ? rc
+              : bal_graph_probes_only_of(self->graph, tenant, self->commit,
+                                         take_probes, self, err);
+}
+
 int bal_plan_names(bal_planning *self, bal_error *err)
 {
     int rc = plan_refs(self, err);
     if (!rc)
         rc = bal_graph_grants(self->graph, self->tenant->name, take_grant, self,
                               err);
+    if (!rc)
+        rc = plan_fingerprints(self, err);
     if (rc)
         return rc;
     return bal_graph_exports(self->graph, self->tenant->number, self->commit,

@@ -178,7 +178,7 @@ static int plan_tenant(bal_planning *self, bal_error *err)
 static const char *const lists[] = {
     "commits",        "manifests",       "blocks",       "refs",
     "grants_revoked", "cache",           "fingerprints", "exports",
-    "retained",       "grants_received", "broken_views",
+    "retained",       "grants_received", "broken_views", "probe_sets",
 };
 
 static int begin(bal_planning *self, const char *reason, bal_error *err)

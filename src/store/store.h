@@ -88,6 +88,12 @@ BAL_CHECK int bal_store_clear(bal_store *self, bal_error *err);
 /* Finish deletions that were killed, then the same, if no writer is at work. */
 BAL_CHECK int bal_store_recover(bal_store *self, bal_error *err);
 
+/* ---- fingerprint.c ------------------------------------------------------ */
+
+/* Scrub the database where probes were forgotten and that is still due. The
+ * lock is held alone. */
+BAL_CHECK int bal_probes_scrub(bal_store *self, bal_error *err);
+
 /* ---- tenant.c ----------------------------------------------------------- */
 
 /* Its number, made in the graph if need be; inside a transaction or not. */

@@ -254,6 +254,7 @@ static const bal_check_row checks[] = {
     { "cache", bal_verify_cache, BAL_CHECK_STATEMENT | BAL_CHECK_STORE },
     { "grants", bal_verify_grants, BAL_CHECK_STATEMENT | BAL_CHECK_STORE },
     { "refs", bal_verify_refs, BAL_CHECK_STATEMENT | BAL_CHECK_STORE },
+    { "answers", bal_verify_answers, BAL_CHECK_STATEMENT | BAL_CHECK_STORE },
 };
 
 /* A log with a gap is a finding, and no log. */

@@ -74,6 +74,7 @@ BAL_CHECK int bal_verify_facts(bal_verification *self, bal_error *err);
 BAL_CHECK int bal_verify_cache(bal_verification *self, bal_error *err);
 BAL_CHECK int bal_verify_grants(bal_verification *self, bal_error *err);
 BAL_CHECK int bal_verify_refs(bal_verification *self, bal_error *err);
+BAL_CHECK int bal_verify_answers(bal_verification *self, bal_error *err);
 /* verify_blocks.c: the listing is taken before the database is read, so that
  * what a writer publishes meanwhile is in one or the other. */
 BAL_CHECK int bal_verify_list(bal_verification *self, bal_error *err);

@@ -6,6 +6,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/str.h"
+#include "graph/fingerprints.h"
 #include "graph/forgets.h"
 #include "store/forget_finish.h"
 #include "store/named_id.h"
@@ -329,4 +330,38 @@ static int no_ref_at(bal_verification *self, const struct kind_row *kind,
 int bal_verify_refs(bal_verification *self, bal_error *err)
 {
     return each_id(self, no_ref_at, err);
+}
+
+/* ---- answers ------------------------------------------------------------ */
+
+static int check_fingerprint(void *ctx, const bal_fingerprint_row *row,
+                             bal_error *err)
+{
+    return problem(ctx, "what was answered by commit", &row->commit,
+                   "is still in the database", err);
+}
+
+/* Rows go by commit, and no commit comes back with its id by being made again.
+ */
+static int no_answers_of(bal_verification *self, const struct kind_row *kind,
+                         const bal_id *id, bal_error *err)
+{
+    bal_graph *graph = self->store->graph;
+    int64_t tenant = 0;
+    bal_error why;
+
+    if (kind->presence != BAL_PRESENCE_COMMIT)
+        return 0;
+    int rc = bal_graph_tenant(graph, &tenant, self->tenant, 0, &why);
+    if (rc == BAL_ENOTFOUND)
+        return 0;
+    if (rc)
+        return bal_fail(err, rc, "%s", why.text);
+    return bal_graph_fingerprints(graph, tenant, id, NULL, check_fingerprint,
+                                  self, err);
+}
+
+int bal_verify_answers(bal_verification *self, bal_error *err)
+{
+    return each_id(self, no_answers_of, err);
 }

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/str.h"
+#include "model/stage.h"
 #include "store/forget_finish.h"
 #include "store/intent.h"
 #include "store/view_cache.h"
@@ -104,6 +105,8 @@ int bal_store_clear(bal_store *self, bal_error *err)
         return rc;
     rc = bal_dir_each(self->root, remove_temporary, self, err);
     if (!rc)
+        rc = bal_stage_sweep(self->root, err);
+    if (!rc)
         rc = bal_view_sweep(self, err);
     if (!rc)
         rc = bal_view_cache_expire(self, err);
@@ -120,5 +123,7 @@ int bal_store_recover(bal_store *self, bal_error *err)
         return 0; /* somebody is at work, and will be again */
     if (!rc)
         rc = bal_forget_resume_locked(self, err);
+    if (!rc)
+        rc = bal_probes_scrub(self, err);
     return rc ? rc : bal_store_clear(self, err);
 }
