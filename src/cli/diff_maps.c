@@ -3,7 +3,9 @@
 #include "cli/diff_maps.h"
 
 #include <math.h>
+#include <stdlib.h>
 
+#include "core/arith.h"
 #include "core/error.h"
 
 typedef struct keeping {
@@ -36,6 +38,34 @@ static bool is_adapter(const bal_model *model)
     return bal_model_facts(model)->kind == BAL_KIND_ADAPTER;
 }
 
+/* Can every byte be read? What is the same in two commits may not have been. */
+static int read_all(bal_model *model, bal_error *err)
+{
+    size_t room = (size_t)1 << 20;
+    int rc = 0;
+
+    void *data = malloc(room);
+    if (!data)
+        return bal_fail_memory(err, "diff");
+    for (size_t i = 0; i < bal_model_count(model) && !rc; i++) {
+        uint64_t size = bal_model_at(model, i)->size;
+        for (uint64_t at = 0; at < size && !rc; at += room)
+            rc = bal_model_read(model, i, at, data,
+                                (size_t)bal_min(room, size - at), err);
+    }
+    free(data);
+    return rc;
+}
+
+/* No maps in what is there, or something that is not there any more? */
+static int look_again(int why, bal_model *a, bal_model *b, bal_error *err)
+{
+    if (why != BAL_ECORRUPT)
+        return 0;
+    int rc = read_all(a, err);
+    return rc ? rc : read_all(b, err);
+}
+
 int bal_diff_maps_fill(bal_diff_maps *out, bal_cli *cli, bal_model *a,
                        bal_model *b, bal_error *err)
 {
@@ -46,7 +76,7 @@ int bal_diff_maps_fill(bal_diff_maps *out, bal_cli *cli, bal_model *a,
     int rc = bal_lora_spaces(&out->residual, a, b, cli->work, keep, &self,
                              &out->why);
     if (rc == BAL_EUNSUPPORTED || rc == BAL_EINVAL || rc == BAL_ECORRUPT)
-        return 0;
+        return look_again(rc, a, b, err);
     if (!rc && self.rc) {
         *err = self.err;
         return self.rc;

@@ -65,7 +65,8 @@ READING = [
      ["a", "b", "shared", "changed", "removed", "added", "reshaped",
       "dtype_changed", "relative_change", "max_tensor_change", "max_tensor",
       "non_finite", "threshold", "probe_set", "probes_total",
-      "probes_changed", "probes_similarity", "unobserved"]),
+      "probes_changed", "probes_similarity", "unobserved", "evidence",
+      "layers", "modules"]),
     (("fsck",), r"consistent\n", ["ok", "checked", "problems", "expected"]),
     (("fsck", "--all", "--fast"), r"consistent\n",
      ["ok", "checked", "problems", "expected"]),
@@ -412,7 +413,7 @@ def test_diff_tells_every_kind_of_change(tmp_path):
     assert all(row["relative"] is None for row in done["changed"])
     text = run("diff", "a.safetensors", "b.safetensors", cwd=tmp_path).out
     assert ("  tensors: 2 changed of 5 shared, 1 removed, 1 added, 1 reshaped,"
-            " 1 in another dtype\n") in text
+            " 1 in another dtype, 1 not finite\n") in text
 
 
 def test_fsck_says_no_when_a_block_is_damaged(tmp_path):

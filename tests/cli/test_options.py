@@ -13,7 +13,8 @@ COMMANDS = [
     "import-lora",
     "methods",
     "import-mergekit", "export-mergekit", "log",
-    "reflog", "refs", "reset", "show", "ls", "cat", "diff", "wdelta",
+    "reflog", "refs", "reset", "show", "ls", "cat", "diff",
+    "fingerprint", "probes", "bisect", "wdelta",
     "grant", "revoke", "grants", "forget", "verify", "proofs", "fsck", "gc",
     "stats", "key", "config", "tenants", "completion", "help"]
 

@@ -378,8 +378,47 @@ def mended(case, place, done):
         need(content(place, "view") == case.facts["tree"], "not mended")
 
 
+# ---- answers ----------------------------------------------------------------
+
+PROMPT = "Q-prompt-mark of somebody"
+ASK = ["fingerprint", "main", "--probes", "probes.txt", "--command",
+       "sed 's/\\(\"id\":\"[^\"]*\"\\).*/\\1,\"output\":\"said\"}/'"]
+
+
+def probes_at_hand(place):
+    place.must(["init", "--block-size", "8K"])
+    place.must(["commit", "base", "-m", "first", "--ref", "main"])
+    with open(os.path.join(place.folder, "probes.txt"), "w",
+              encoding="utf-8") as file:
+        file.write(PROMPT + "\nanother\n")
+
+
+def answered(place):
+    probes_at_hand(place)
+    place.must(ASK)
+    sets = json.loads(place.must(["probes", "--json"]).out)["probe_sets"]
+    return {"set": sets[0]["id"], "marks": [("the prompt", PROMPT.encode())]}
+
+
+def recorded(_, place, done):
+    """All answers or none."""
+    sets = json.loads(place.must(["probes", "--json"]).out)["probe_sets"]
+    need([row["probes"] for row in sets] in ([], [2]), f"half a set: {sets}")
+    need(sets or not done, "nothing is recorded")
+
+
+def probes_gone(case, place, done):
+    if done:
+        is_gone(place, case.facts["marks"])
+
+
 # name, and what crash.py's Scenario takes.
 ROWS = {
+    "fingerprint": dict(prepare=probes_at_hand, args=ASK, promise=recorded,
+                        spare=()),
+    "probes-forget": dict(prepare=answered, again=(0, 3), promise=probes_gone,
+                          args=lambda facts: ["probes", "forget",
+                                              facts["set"][:12]]),
     "forget": dict(prepare=one_of_three, args=forget_one, again=(0, 3),
                    promise=deleted),
     "forget-base": dict(prepare=a_base, args=forget_one, again=(0, 3),

@@ -1,0 +1,48 @@
+/* What a diff says of behaviour: the answers that two commits gave to the same
+ * probes, and which of three outcomes that is: seen, unknown, or weights that
+ * moved while no probe noticed. */
+#ifndef CLI_DIFF_ANSWERS_H
+#define CLI_DIFF_ANSWERS_H
+
+#include "cli/cli.h"
+
+BAL_OWNABLE(bal_fingerprint)
+
+/* A row of bal_behaviour_compare; texts of the fingerprints'. */
+typedef struct bal_diff_answer {
+    const bal_probe *probe;
+    const char *before, *after;
+    bool moved, unsure;
+    double similarity, kld;
+    uint64_t tokens;
+} bal_diff_answer;
+
+typedef struct bal_diff_answers {
+    bool known;
+    bal_fingerprint *a, *b;
+    bal_behaviour sums;
+    bal_buf rows; /* bal_diff_answer */
+    bal_buf klds; /* double, of all tokens */
+    int rc;
+    bal_error err;
+} bal_diff_answers;
+
+void bal_diff_answers_done(bal_diff_answers *self);
+/* Of two commits: what both have on the same terms, of a set with an id of that
+ * prefix where it is not NULL. Of anything else nothing is known. */
+BAL_CHECK int bal_diff_answers_fill(bal_diff_answers *out, bal_cli *cli,
+                                    const bal_named *a, const bal_named *b,
+                                    const char *prefix, bal_error *err);
+/* True if log-probabilities moved by more than they do by themselves. */
+bool bal_diff_answers_drift(const bal_diff_answers *self);
+/* Lines of the outcome. moved: weights did; differs: anything did. */
+void bal_diff_answers_text(bal_out *out, const bal_diff_answers *self,
+                           bool moved, bool differs);
+/* Each probe, before and after side by side, as wide as the terminal. */
+void bal_diff_answers_table(bal_out *out, const bal_diff_answers *self);
+/* Members, into the open object. */
+void bal_diff_answers_json(bal_json *json, const bal_diff_answers *self,
+                           bool moved);
+void bal_diff_answers_json_table(bal_json *json, const bal_diff_answers *self);
+
+#endif

@@ -1,0 +1,37 @@
+/* Relative change of tensors taken together: by layer, by kind of module. */
+#ifndef CLI_DIFF_GROUPS_H
+#define CLI_DIFF_GROUPS_H
+
+#include "cli/output.h"
+#include "core/map.h"
+
+typedef struct bal_diff_group {
+    const char *name; /* "12", "q_proj" */
+    size_t tensors, changed;
+    bool unmeasured; /* a change that is not in these sums */
+    double diff2, norm2;
+} bal_diff_group;
+
+/* In the order in which they come. */
+typedef struct bal_diff_groups {
+    bal_buf rows; /* bal_diff_group */
+    bal_map index;
+    bal_arena names;
+} bal_diff_groups;
+
+void bal_diff_groups_done(bal_diff_groups *self);
+/* Add to the group of that name, made if need be. unmeasured: changed in a way
+ * that diff2 does not tell. */
+BAL_CHECK int bal_diff_groups_add(bal_diff_groups *self, const char *name,
+                                  const bal_diff_row *row, bool unmeasured,
+                                  bal_error *err);
+/* In the order of the numbers that names are; nothing is added after that. */
+void bal_diff_groups_sort(bal_diff_groups *self);
+double bal_diff_group_relative(const bal_diff_group *self);
+/* "  layers" and a line for each. */
+void bal_diff_groups_text(bal_out *out, const bal_diff_groups *self,
+                          const char *title);
+/* [{"name", "tensors", "changed", "relative"}]. */
+void bal_diff_groups_json(bal_json *json, const bal_diff_groups *self);
+
+#endif
