@@ -4,8 +4,8 @@
              [--mergekit VENV] [--peers VENV] [--layers N] [--gigabytes N]
              [SECTION…]
 
-Sections: main adapter history memory grants fsck forget many codec lora merge
-merge-memory.
+Sections: main adapter history memory grants fsck forget many codec lora
+behaviour merge merge-memory.
 Each ratio is of whole processes, run in turn with what they are compared with,
 files cached, the median of N pairs. `merge` is compared with the mergekit that
 VENV holds (0.1.5), if one is given: what `merge` records (precise) and what
@@ -623,6 +623,60 @@ def lora_section(b):
     remove(store, out)
 
 
+def asked(b):
+    """A thousand probes through a server that takes 100 ms for each, eight at
+    once: how much longer it takes than the server does."""
+    store, probes = b.path("store-asked"), b.path("probes.txt")
+    count, seconds, parallel = 1000, 0.1, 8
+    remove(store)
+    with open(probes, "w", encoding="utf-8") as file:
+        file.writelines(f"What is {i} times {i}?\n" for i in range(count))
+    folder = b.path("asked")
+    make("adapter", folder)
+    run(b.ballast(store, "commit", folder, "-m", "m"))
+    here = os.path.dirname(os.path.abspath(__file__))
+    server = subprocess.Popen(
+        [sys.executable, f"{here}/server.py", "served", str(seconds), "32", "20"],
+        stdout=subprocess.PIPE, text=True)
+    url = f"http://127.0.0.1:{int(server.stdout.readline())}"
+    command = b.ballast(store, "fingerprint", "main", "--probes", probes, "--url",
+                        url, "--model", "served", "--concurrency", str(parallel))
+    rows = [run(command) for _ in range(b.runs)]
+    server.kill()
+    own = count * seconds / parallel
+    b.say("1,000 probes by HTTP / the server's own time",
+          statistics.median(row[0] for row in rows) / own, 1.1,
+          f"{own:.1f} s its own; {told(rows[-1])}")
+    remove(store, folder)
+
+
+def behaviour_section(b):
+    """Asking by HTTP; and comparing two models, all of which changed, and one
+    tensor of which changed, with reading and hashing both."""
+    asked(b)
+    pair, store = b.path("pair"), b.path("store-diff")
+    if not os.path.exists(pair):
+        make("pair", pair)
+    base, tuned = f"{pair}/base", f"{pair}/tuned"
+    remove(store)
+    for ref, folder in (("base", base), ("tuned", tuned)):
+        run(b.ballast(store, "commit", folder, "-m", "m", "--ref", ref))
+    sums = f"b3sum --num-threads 2 {base}/* {tuned}/*"
+    b.ratio("diff of two commits / b3sum of both", 1.3,
+            b.ballast(store, "diff", "base", "tuned", "--jobs", "2"), sums)
+    near = b.path("near")
+    remove(near)
+    shutil.copytree(base, near)
+    last = max(name for name in os.listdir(near) if name.endswith(".safetensors"))
+    with open(f"{near}/{last}", "r+b") as file:
+        file.seek(-2, os.SEEK_END)
+        file.write(b"\0\x3f")
+    run(b.ballast(store, "commit", near, "-m", "m", "--ref", "near"))
+    b.ratio("diff of two that have all but one block / b3sum", 0.1,
+            b.ballast(store, "diff", "base", "near", "--jobs", "2"), sums)
+    remove(store, near)
+
+
 def merge_memory_section(b):
     """Peak memory of a merge of 2 and of 8 inputs."""
     store, out, peaks = b.path("store-merge"), b.path("out"), {}
@@ -650,6 +704,7 @@ SECTIONS = {"main": main_section, "adapter": adapter_section,
             "grants": grants_section, "fsck": fsck_section,
             "forget": forget_section, "many": many_section,
             "codec": codec_section, "lora": lora_section,
+            "behaviour": behaviour_section,
             "merge": merge_section, "merge-memory": merge_memory_section}
 
 
