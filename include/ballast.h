@@ -852,6 +852,8 @@ BAL_API BAL_CHECK int bal_probes_forget(bal_tenant *tenant, const bal_id *id,
 enum bal_ask_flags {
     BAL_ASK_PARTIAL = 1, /* record what came, if some did not */
     BAL_ASK_REUSE = 2,   /* take what is recorded on the same terms */
+    BAL_ASK_STREAM = 4,  /* process: tensors as a safetensors stream on the
+                            descriptor BALLAST_MODEL_FD, no file of them */
 };
 
 typedef struct bal_ask_options {

@@ -176,7 +176,7 @@ def main():
         import torch
         import transformers
         if os.environ["BALLAST_KIND"] == "adapter":
-            import peft  # noqa: F401
+            import peft
     except ImportError as error:
         fail(f"{error}; BALLAST_PYTHON names the python that has torch, "
              "transformers and peft")
@@ -190,6 +190,11 @@ def main():
         load_whole(folder, fd)
     place = base if adapter else folder
     tokenizer = transformers.AutoTokenizer.from_pretrained(place)
+    about = {"engine": "transformers", "version": transformers.__version__,
+             "torch": torch.__version__}
+    if adapter:
+        about["peft"] = peft.__version__
+    print(json.dumps({"about": about}), file=out, flush=True)
     asker = Asker(model, tokenizer, int(os.environ["BALLAST_TOP"]))
     with torch.inference_mode():
         for line in sys.stdin.buffer:

@@ -11,6 +11,8 @@ static const bal_opt rows[] = {
       "who answers; process with --command, http with --url, else peft" },
     { 0, "command", BAL_OPT_STRING, offsetof(bal_asking, command), "CMD",
       "process: for sh -c, with the model in the folder BALLAST_MODEL" },
+    { 0, "stream", BAL_OPT_FLAG, offsetof(bal_asking, stream), NULL,
+      "process: tensors through the descriptor BALLAST_MODEL_FD, not a file" },
     { 0, "url", BAL_OPT_STRING, offsetof(bal_asking, url), "U",
       "http: a server that speaks OpenAI's API" },
     { 0, "model", BAL_OPT_STRING, offsetof(bal_asking, model), "M",
@@ -90,6 +92,7 @@ int bal_asking_fill(bal_ask_options *out, bal_named *base, bal_cli *cli,
         .url = given->url,
         .model = given->model,
         .timeout = given->timeout.value,
+        .flags = given->stream ? BAL_ASK_STREAM : 0,
     };
     int rc = 0;
 

@@ -9,6 +9,7 @@ typedef struct bal_asking {
     const char *runner, *command, *url, *model, *base;
     bal_opt_f64 timeout;
     bal_opt_u64 max_tokens, repeat, top, parallel;
+    bool stream;
 } bal_asking;
 
 /* bal_opt_more_fn: the rows, with offsets from the start of bal_asking. */

@@ -177,8 +177,8 @@ static int run(bal_cli *cli, const void *values, bal_error *err)
         rc = bal_asking_fill(&options, &base, cli, &given->asking, err);
     if (rc)
         return rc;
-    options.flags = (given->partial ? BAL_ASK_PARTIAL : 0) |
-                    (given->reuse ? BAL_ASK_REUSE : 0);
+    options.flags |= (given->partial ? BAL_ASK_PARTIAL : 0) |
+                     (given->reuse ? BAL_ASK_REUSE : 0);
     rc = bal_ask(&got, &asked, cli->tenant, &commit, probes, &options, err);
     if (rc)
         return rc;

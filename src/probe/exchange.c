@@ -13,14 +13,13 @@
 enum { LINE_MAX_BYTES = 16 << 20, SOME = 64 << 10 };
 
 int bal_exchange_begin(bal_exchange *out, const bal_question *question,
-                       bal_answer_fn *fn, void *ctx, bal_error *err)
+                       const bal_exchange_to *to, bal_error *err)
 {
     size_t count = bal_probes_count(question->probes);
 
     *out = (bal_exchange){
         .question = question,
-        .fn = fn,
-        .ctx = ctx,
+        .to = to,
         .what = "the runner",
     };
     out->seen = calloc(count + 1, sizeof(*out->seen));
@@ -180,7 +179,7 @@ static int take_answer(bal_exchange *self, size_t i, const json_t *line,
     if (rc)
         return rc;
     const bal_answer answer = { output, to.said, to.count };
-    rc = self->fn(self->ctx, i, &answer, err);
+    rc = self->to->fn(self->to->ctx, i, &answer, err);
     if (rc)
         return rc;
     self->seen[i] = true;
@@ -192,6 +191,26 @@ static int take_answer(bal_exchange *self, size_t i, const json_t *line,
 static int quote_line(bal_buf *to, const char *text, size_t len, bal_error *err)
 {
     return bal_printable(to, text, bal_min(len, 60), false, err);
+}
+
+/* What is worth knowing of who answers: texts and numbers alone. */
+static int take_about(const bal_exchange *self, json_t *about, bal_error *err)
+{
+    const char *key = NULL;
+    json_t *value = NULL;
+
+    if (!json_is_object(about))
+        return bal_fail(err, BAL_EIO, "%s: 'about' is no object", self->what);
+    json_object_foreach(about, key, value)
+    {
+        if (!json_is_string(value) && !json_is_number(value))
+            return bal_fail(err, BAL_EIO,
+                            "%s: '%.80s' in 'about' is no text or number",
+                            self->what, key);
+        if (json_object_set(self->to->about, key, value))
+            return bal_fail_memory(err, "a runner");
+    }
+    return 0;
 }
 
 int bal_exchange_line(void *ctx, const char *text, size_t len, bal_error *err)
@@ -214,6 +233,9 @@ int bal_exchange_line(void *ctx, const char *text, size_t len, bal_error *err)
                              self->what, bal_buf_string(&shown));
     }
     const char *id = json_string_value(json_object_get(line, "id"));
+    json_t *about = json_object_get(line, "about");
+    if (!id && about)
+        return take_about(self, about, err);
     size_t i = id ? bal_probes_find(self->question->probes, id) : BAL_NONE;
     if (!id)
         return bal_fail(err, BAL_EIO, "%s wrote an answer without an id",
@@ -244,24 +266,25 @@ int bal_exchange_end(const bal_exchange *self, bal_error *err)
 
 static int run_once(const bal_exchange_child *child,
                     const bal_question *question, double timeout,
-                    bal_answer_fn *fn, void *ctx, bal_error *err)
+                    const bal_exchange_to *to, bal_error *err)
 {
     BAL_LOCAL(bal_exchange) talk = { .seen = NULL };
-    int rc = bal_exchange_begin(&talk, question, fn, ctx, err);
-    if (!rc && child->rewind)
-        rc = child->rewind(child->feed->ctx, err);
+    int rc = bal_exchange_begin(&talk, question, to, err);
     if (rc)
         return rc;
 
     talk.what = child->what;
     bal_child_feed feeds[2] = { { 0, bal_exchange_fill, &talk } };
-    if (child->feed)
-        feeds[1] = *child->feed;
+    if (child->stream) {
+        bal_stream_rewind(child->stream);
+        feeds[1] =
+            (bal_child_feed){ BAL_STREAM_FD, bal_stream_fill, child->stream };
+    }
     const bal_child_job job = {
         .argv = child->argv,
         .env = child->env,
         .feeds = feeds,
-        .feed_count = child->feed ? 2 : 1,
+        .feed_count = child->stream ? 2 : 1,
         .line = bal_exchange_line,
         .ctx = &talk,
         .timeout = timeout,
@@ -273,7 +296,7 @@ static int run_once(const bal_exchange_child *child,
 }
 
 int bal_exchange_run(const bal_exchange_child *child,
-                     const bal_question *question, bal_answer_fn *fn, void *ctx,
+                     const bal_question *question, const bal_exchange_to *to,
                      bal_error *err)
 {
     double end = bal_clock_ticks() + question->options->timeout;
@@ -281,7 +304,7 @@ int bal_exchange_run(const bal_exchange_child *child,
 
     for (unsigned i = 0; i < question->options->repeat && !rc; i++) {
         double left = end - bal_clock_ticks();
-        rc = left > 0 ? run_once(child, question, left, fn, ctx, err)
+        rc = left > 0 ? run_once(child, question, left, to, err)
                       : bal_fail(err, BAL_EIO, "%s took more than %g seconds",
                                  child->what, question->options->timeout);
     }

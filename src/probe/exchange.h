@@ -5,11 +5,18 @@
 
 #include "core/child.h"
 #include "probe/runner.h"
+#include "probe/stream.h"
+
+/* Where answers go. */
+typedef struct bal_exchange_to {
+    bal_answer_fn *fn;
+    void *ctx;
+    json_t *about; /* texts and numbers of a line {"about": {…}} */
+} bal_exchange_to;
 
 typedef struct bal_exchange {
     const bal_question *question;
-    bal_answer_fn *fn;
-    void *ctx;
+    const bal_exchange_to *to;
     const char *what; /* named in messages */
     size_t next;      /* the probe to be written */
     size_t answered;
@@ -18,7 +25,7 @@ typedef struct bal_exchange {
 
 BAL_CHECK int bal_exchange_begin(bal_exchange *out,
                                  const bal_question *question,
-                                 bal_answer_fn *fn, void *ctx, bal_error *err);
+                                 const bal_exchange_to *to, bal_error *err);
 /* As fill and line of core/child.h, with a bal_exchange as ctx. */
 BAL_CHECK int bal_exchange_fill(void *ctx, bal_buf *to, bal_error *err);
 BAL_CHECK int bal_exchange_line(void *ctx, const char *text, size_t len,
@@ -27,17 +34,15 @@ BAL_CHECK int bal_exchange_line(void *ctx, const char *text, size_t len,
 BAL_CHECK int bal_exchange_end(const bal_exchange *self, bal_error *err);
 void bal_exchange_done(bal_exchange *self);
 
-/* Run a child with it, question->options->repeat times; feed (may be NULL) goes
- * in beside. */
+/* Run a child with it, question->options->repeat times. */
 typedef struct bal_exchange_child {
     const char *const *argv;
     const char *const *env;
-    const bal_child_feed *feed;
-    int (*rewind)(void *ctx, bal_error *err); /* the feed, before each; NULL */
+    bal_stream *stream; /* goes in beside the probes; NULL: nothing does */
     const char *what;
 } bal_exchange_child;
 BAL_CHECK int bal_exchange_run(const bal_exchange_child *child,
-                               const bal_question *question, bal_answer_fn *fn,
-                               void *ctx, bal_error *err);
+                               const bal_question *question,
+                               const bal_exchange_to *to, bal_error *err);
 
 #endif

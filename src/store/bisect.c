@@ -53,7 +53,7 @@ static int ask(bisecting *self, const bal_id *commit, bool *good,
     bal_ask_options options = self->options->ask;
     bool asked = false;
 
-    options.flags = BAL_ASK_REUSE;
+    options.flags |= BAL_ASK_REUSE;
     int rc = bal_ask(&answers, &asked, self->tenant, commit,
                      self->options->probes, &options, err);
     self->asked += asked;

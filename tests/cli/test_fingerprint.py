@@ -85,6 +85,40 @@ def test_the_folder_is_gone_when_the_command_is(store):
     assert not list(store.root.glob("asking*"))
 
 
+STREAM = """
+import struct
+with os.fdopen(int(os.environ["BALLAST_MODEL_FD"]), "rb") as stream:
+    data = stream.read()
+(length,) = struct.unpack("<Q", data[:8])
+names = sorted(json.loads(data[8:8 + length]))
+files = sorted(os.listdir(os.environ["BALLAST_MODEL"]))
+print(json.dumps({"about": {"engine": "mine", "version": "1.5"}}))
+for line in sys.stdin:
+    print(json.dumps({"id": json.loads(line)["id"],
+                      "output": f"{names} {data[-4:].hex()} {files}"}))
+"""
+
+
+def test_tensors_come_through_a_descriptor_if_asked_for(store):
+    got = ask(store, "main", "--stream", "--repeat", "2",
+              command=script(store, STREAM)).json
+    last = f32(9.0).hex()
+    assert {o["output"] for o in got["outputs"]} == {
+        f"['w'] {last} ['config.json']"}
+    assert got["about"]["engine"] == "mine" and got["about"]["version"] == "1.5"
+
+
+def test_a_stream_that_nobody_reads_is_no_failure(store):
+    ask(store, "main", "--stream")
+
+
+@pytest.mark.parametrize("about", ["17", '{"x": [1]}', '{"x": null}'])
+def test_what_a_runner_tells_of_itself_is_text(store, about):
+    code = f"print('{{\"about\": {about}}}')"
+    done = ask(store, command=script(store, code), code=7)
+    assert "about" in done.error["message"]
+
+
 def test_answers_may_come_in_any_order(store):
     got = ask(store, command=script(store, """
 probes = [json.loads(line) for line in sys.stdin]
