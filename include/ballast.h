@@ -669,7 +669,8 @@ typedef struct bal_diff_row {
     bal_change change;
     bool dtype_changed; /* beside CHANGED */
     bool finite;        /* every difference is a finite number */
-    double relative;    /* |b-a| / |a|, 2-norms in double; inf if |a| is 0 */
+    bool same_bits;  /* bit for bit the same: CHANGED only where not finite */
+    double relative; /* |b-a| / |a|, 2-norms in double; inf if |a| is 0 */
     double max_abs;
     double diff2, norm2; /* the sums of squares behind relative */
 } bal_diff_row;
@@ -838,8 +839,10 @@ typedef struct bal_probes_info {
 typedef int bal_probes_fn(void *ctx, const bal_probes_info *info);
 BAL_API BAL_CHECK int bal_probes_each(bal_tenant *tenant, bal_probes_fn *fn,
                                       void *ctx, bal_error *err);
-/* By a prefix of at least 4 hex digits of its id. ENOTFOUND; EINVAL: there are
- * several. */
+/* A set by a prefix of at least 4 hex digits of its id: the whole id; the set
+ * itself. ENOTFOUND; EINVAL: there are several. */
+BAL_API BAL_CHECK int bal_probes_resolve(bal_id *out, bal_tenant *tenant,
+                                         const char *prefix, bal_error *err);
 BAL_API BAL_CHECK int bal_probes_load(bal_probes **out, bal_tenant *tenant,
                                       const char *prefix, bal_error *err);
 /* Take a set away with every fingerprint of it, and scrub the database.
@@ -963,7 +966,8 @@ typedef struct bal_probe_row {
 typedef int bal_probe_row_fn(void *ctx, const bal_probe_row *row);
 
 /* fn (may be NULL) is called for each probe that both answered, in the order of
- * the set. EINVAL: of other probes, or on other terms. */
+ * the set; if it stops, out is of those it was called for. EINVAL: of other
+ * probes, or on other terms. */
 BAL_API BAL_CHECK int bal_behaviour_compare(bal_behaviour *out,
                                             const bal_fingerprint *a,
                                             const bal_fingerprint *b,

@@ -7,10 +7,14 @@ or `weights`. Probes come as JSON Lines on standard input, answers go as JSON
 Lines to standard output: greedy, in float32, with the log-probabilities of the
 BALLAST_TOP likeliest tokens at each step. The prompt is no part of the answer.
 """
-import json
-import os
-import struct
 import sys
+
+# Run as -c, the folder that somebody stands in would be looked in first.
+sys.path[:] = [place for place in sys.path if place]
+
+import json  # noqa: E402
+import os  # noqa: E402
+import struct  # noqa: E402
 
 DTYPES = {
     "BF16": "bfloat16", "F16": "float16", "F32": "float32", "F64": "float64",

@@ -1,5 +1,8 @@
 /* ballast diff: what changed from one model to another, in weights and in what
  * it answers. */
+#include <math.h>
+#include <string.h>
+
 #include "cli/based.h"
 #include "cli/commands.h"
 #include "cli/diff_answers.h"
@@ -147,14 +150,28 @@ static int plot_rows(bal_buf *to, const bal_diff_weights *weights,
 
     for (size_t i = 0; entry && !rc;
          entry = bal_diff_weights_at(weights, ++i)) {
-        const bal_plot_row row = {
+        bal_plot_row row = {
             .name = entry->name,
             .change = entry->change,
             .relative = entry->relative,
         };
+        /* Of what changed and has no number that says so. */
+        if (entry->change == BAL_CHANGED && !(entry->relative > 0))
+            row.relative = (double)INFINITY;
         rc = bal_buf_append(to, &row, sizeof(row), err);
     }
     return rc;
+}
+
+/* A name that says what it is: nothing else is written over by mistake. */
+static int check_plot(const char *path, bal_error *err)
+{
+    size_t len = strlen(path);
+
+    if (len > 4 && !strcmp(path + len - 4, ".svg"))
+        return 0;
+    return bal_fail(err, BAL_EINVAL, "--plot: '%.200s' does not end in .svg",
+                    path);
 }
 
 static int draw(const comparison *self, bal_error *err)
@@ -215,7 +232,10 @@ static int run(bal_cli *cli, const void *values, bal_error *err)
             given->threshold.given ? given->threshold.value : default_threshold,
     };
 
-    int rc = bal_cli_both(&both.a, &both.b, cli, given->against_base, err);
+    int rc = given->plot ? check_plot(given->plot, err) : 0;
+    if (rc)
+        return rc;
+    rc = bal_cli_both(&both.a, &both.b, cli, given->against_base, err);
     if (!rc)
         rc = bal_cli_work(cli, err);
     if (!rc)

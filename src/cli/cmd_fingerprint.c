@@ -160,6 +160,16 @@ static void tell_missing(bal_cli *cli, const bal_fingerprint *got)
     }
 }
 
+/* Not as often as was asked, if not at all. */
+static bool came_in_part(const bal_fingerprint *got)
+{
+    json_t *about = json_loads(bal_fingerprint_facts(got), 0, NULL);
+    bool part = json_object_get(about, "partial") != NULL;
+
+    json_decref(about);
+    return part;
+}
+
 static int run(bal_cli *cli, const void *values, bal_error *err)
 {
     const struct fingerprint_opts *given = values;
@@ -187,6 +197,8 @@ static int run(bal_cli *cli, const void *values, bal_error *err)
     else
         text(cli, got, asked);
     tell_missing(cli, got);
+    if (came_in_part(got))
+        cli->status = PARTLY;
     return 0;
 }
 

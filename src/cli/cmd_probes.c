@@ -62,6 +62,18 @@ typedef struct answered {
     bal_json *json;
 } answered;
 
+/* As it is, unless something else has written to it. */
+static void json_terms(bal_json *json, const char *terms)
+{
+    json_t *value = json_loads(terms, JSON_REJECT_DUPLICATES, NULL);
+
+    if (value)
+        bal_json_raw(json, terms);
+    else
+        bal_json_string(json, terms);
+    json_decref(value);
+}
+
 static int show_fingerprint(void *ctx, const bal_fingerprint_info *info)
 {
     const answered *self = ctx;
@@ -74,7 +86,7 @@ static int show_fingerprint(void *ctx, const bal_fingerprint_info *info)
         bal_json_key(self->json, "commit");
         bal_json_id(self->json, &info->commit);
         bal_json_key(self->json, "terms");
-        bal_json_raw(self->json, info->terms);
+        json_terms(self->json, info->terms);
         bal_json_key(self->json, "answers");
         bal_json_u64(self->json, info->answers);
         bal_json_key(self->json, "created_at");
@@ -122,25 +134,25 @@ static int show(bal_cli *cli, bal_error *err)
 
 static int forget(bal_cli *cli, bal_error *err)
 {
-    BAL_OWN(bal_probes) probes = NULL;
     bal_out *out = &cli->out;
     uint64_t gone = 0;
     bal_json json;
-    int rc = bal_probes_load(&probes, cli->tenant, cli->args[1], err);
+    bal_id id;
+    int rc = bal_probes_resolve(&id, cli->tenant, cli->args[1], err);
 
     if (!rc)
-        rc = bal_probes_forget(cli->tenant, bal_probes_id(probes), &gone, err);
+        rc = bal_probes_forget(cli->tenant, &id, &gone, err);
     if (rc)
         return rc;
     if (!out->json) {
         bal_out_text(out, "forgot probe set ");
-        bal_out_id(out, bal_probes_id(probes));
+        bal_out_id(out, &id);
         bal_out_text(out, ": %llu fingerprints\n", (unsigned long long)gone);
         return 0;
     }
     bal_doc_open(&json, out, cli->command->name);
     bal_json_key(&json, "probe_set");
-    bal_json_id(&json, bal_probes_id(probes));
+    bal_json_id(&json, &id);
     bal_json_key(&json, "fingerprints");
     bal_json_u64(&json, gone);
     bal_doc_close(&json, out);

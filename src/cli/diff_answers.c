@@ -35,6 +35,8 @@ static int keep(void *ctx, const bal_probe_row *row)
     if (!self->rc && row->tokens)
         self->rc = bal_buf_append(&self->klds, row->klds,
                                   row->tokens * sizeof(*row->klds), &self->err);
+    if (!self->rc)
+        self->rc = bal_work_poll(self->work, &self->err);
     return self->rc;
 }
 
@@ -62,6 +64,7 @@ int bal_diff_answers_fill(bal_diff_answers *out, bal_cli *cli,
         return bal_fail(err, BAL_EINVAL,
                         "--probe-set: only commits have fingerprints");
     }
+    out->work = cli->work;
     const bal_id commits[] = { a->commit, b->commit };
     int rc =
         bal_behaviour_find(&out->a, &out->b, cli->tenant, commits, prefix, err);
@@ -96,6 +99,16 @@ static void text_moved(bal_out *out, const bal_behaviour *sums)
                      "  noise: %llu probes answered in several ways when asked "
                      "again\n",
                      (unsigned long long)sums->unsure);
+}
+
+/* A fingerprint may lack answers (--keep-partial). */
+static void text_part(bal_out *out, const bal_diff_answers *self)
+{
+    size_t count = bal_probes_count(bal_fingerprint_probes(self->a));
+
+    if (self->sums.total < count)
+        bal_out_text(out, "  %llu of %zu probes have an answer on both sides\n",
+                     (unsigned long long)self->sums.total, count);
 }
 
 static void text_logprobs(bal_out *out, const bal_behaviour *sums)
@@ -156,10 +169,13 @@ static void text_facts(bal_out *out, const bal_diff_answers *self)
 static void text_outcome(bal_out *out, const bal_diff_answers *self, bool moved,
                          bool differs)
 {
-    if (is_unobserved(self, moved))
-        bal_out_text(out, "  UNOBSERVED CHANGE: weights moved, no probe "
-                          "detected it\n");
-    else if (moved && !self->sums.moved)
+    if (is_unobserved(self, moved)) {
+        bal_out_text(out, "  ");
+        bal_out_paint(out, BAL_PAINT_ERROR, "UNOBSERVED CHANGE");
+        bal_out_text(out, ": weights moved, no probe detected it\n");
+        return;
+    }
+    if (moved && !self->sums.moved)
         bal_out_text(out,
                      "  seen by log-probabilities alone: weights moved, no "
                      "answer did\n");
@@ -178,6 +194,7 @@ void bal_diff_answers_text(bal_out *out, const bal_diff_answers *self,
         return;
     }
     text_moved(out, &self->sums);
+    text_part(out, self);
     text_logprobs(out, &self->sums);
     text_graded(out, &self->sums);
     text_facts(out, self);

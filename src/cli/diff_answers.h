@@ -21,8 +21,9 @@ typedef struct bal_diff_answers {
     bool known;
     bal_fingerprint *a, *b;
     bal_behaviour sums;
-    bal_buf rows; /* bal_diff_answer */
-    bal_buf klds; /* double, of all tokens */
+    bal_buf rows;   /* bal_diff_answer */
+    bal_buf klds;   /* double, of all tokens */
+    bal_work *work; /* polled: long answers take their time */
     int rc;
     bal_error err;
 } bal_diff_answers;

@@ -86,9 +86,9 @@ void bal_diff_groups_sort(bal_diff_groups *self)
 
 double bal_diff_group_relative(const bal_diff_group *self)
 {
-    if (self->unmeasured)
+    if (self->unmeasured || !isfinite(self->diff2) || !isfinite(self->norm2))
         return (double)INFINITY;
-    if (self->norm2 > 0 || isnan(self->norm2) || isnan(self->diff2))
+    if (self->norm2 > 0)
         return sqrt(self->diff2) / sqrt(self->norm2);
     return self->diff2 > 0 ? (double)INFINITY : 0;
 }

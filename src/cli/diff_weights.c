@@ -26,7 +26,8 @@ static int keep(bal_diff_weights *self, const bal_diff_row *row)
 
     if (!kept.name)
         return bal_fail_memory(&self->err, "diff");
-    if (row->change == BAL_CHANGED && !isnan(row->relative) &&
+    if (row->change == BAL_CHANGED && !row->same_bits &&
+        !isnan(row->relative) &&
         (!self->most_name || row->relative > self->most)) {
         self->most = row->relative;
         self->most_name = kept.name;
@@ -34,12 +35,15 @@ static int keep(bal_diff_weights *self, const bal_diff_row *row)
     return bal_buf_append(&self->entries, &kept, sizeof(kept), &self->err);
 }
 
-/* Not finite, or of a dtype that has no numbers: were it left out, the whole
- * would look as if little had changed. */
+/* Not finite, too large to be squared, or of a dtype that has no numbers: were
+ * it left out, the whole would look as if little had changed. What is not
+ * finite and yet the same (a mask of -inf) has not moved. */
 static bool is_unmeasured(const bal_diff_row *row)
 {
-    return row->change == BAL_CHANGED &&
-           (!row->finite || (isinf(row->relative) && row->diff2 <= 0));
+    if (row->change != BAL_CHANGED || row->same_bits)
+        return false;
+    return !row->finite || isinf(row->diff2) || isinf(row->norm2) ||
+           (isinf(row->relative) && row->diff2 <= 0);
 }
 
 static int add_groups(bal_diff_weights *self, const bal_diff_row *row)
@@ -47,7 +51,8 @@ static int add_groups(bal_diff_weights *self, const bal_diff_row *row)
     char module[BAL_MODULE_ROOM];
     char name[24];
     size_t layer;
-    bool unmeasured = is_unmeasured(row);
+    bool unmeasured = is_unmeasured(row) || row->change == BAL_ADDED ||
+                      row->change == BAL_REMOVED || row->change == BAL_RESHAPED;
     int rc = 0;
 
     bal_part_of(row->name, &layer, module);

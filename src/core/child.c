@@ -3,25 +3,21 @@
 #include "core/child.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/arith.h"
+#include "core/child_spawn.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/pool.h"
 #include "core/str.h"
 
-extern char **environ;
-
 enum {
-    FEEDS_MAX = 4,
+    FEEDS_MAX = BAL_CHILD_PIPES - 2,
     PIECE = 64 << 10,
     TAIL = 4 << 10,
     TICK = 100, /* milliseconds between looks at the clock */
@@ -79,144 +75,20 @@ static void child_done(child *self)
     bal_buf_done(&self->line);
 }
 
-/* ---- starting ----------------------------------------------------------- */
-
-/* What it gets, and what we keep, not blocking. */
-static int make_pipe(int *theirs, int *ours, bool they_read, bal_error *err)
-{
-    int ends[2];
-
-    if (pipe2(ends, O_CLOEXEC))
-        return bal_fail_errno(err, "making a pipe");
-    *theirs = ends[they_read ? 0 : 1];
-    *ours = ends[they_read ? 1 : 0];
-    /* Above those that the child's are moved to. */
-    int high = fcntl(*theirs, F_DUPFD_CLOEXEC, 64);
-    if (high < 0 || fcntl(*ours, F_SETFL, O_NONBLOCK))
-        return bal_fail_errno(err, "making a pipe");
-    close(*theirs);
-    *theirs = high;
-    return 0;
-}
-
-/* NULL: no memory. */
-static char **join_env(const char *const *more)
-{
-    size_t count = 0;
-    size_t added = 0;
-
-    while (environ[count])
-        count++;
-    while (more && more[added])
-        added++;
-    char **all = calloc(count + added + 1, sizeof(*all));
-    if (!all)
-        return NULL;
-    /* The first of a name counts. */
-    for (size_t i = 0; i < added; i++)
-        all[i] = (char *)(uintptr_t)more[i];
-    for (size_t i = 0; i < count; i++)
-        all[added + i] = environ[i];
-    return all;
-}
-
-typedef struct spawning {
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    char **env;
-    int theirs[FEEDS_MAX + 2];
-    size_t count;
-    bool ready;
-} spawning;
-
-static void spawning_done(spawning *self)
-{
-    for (size_t i = 0; i < self->count; i++)
-        close(self->theirs[i]);
-    free(self->env);
-    if (!self->ready)
-        return;
-    posix_spawn_file_actions_destroy(&self->actions);
-    posix_spawnattr_destroy(&self->attributes);
-}
-
-/* Signals as a program finds them, and a group of its own. */
-static int prepare(spawning *self, const char *const *env)
-{
-    sigset_t all;
-    sigset_t none;
-
-    sigemptyset(&none);
-    sigemptyset(&all);
-    sigaddset(&all, SIGPIPE);
-    sigaddset(&all, SIGINT);
-    sigaddset(&all, SIGTERM);
-    sigaddset(&all, SIGXFSZ);
-    self->env = join_env(env);
-    if (!self->env || posix_spawn_file_actions_init(&self->actions))
-        return ENOMEM;
-    if (posix_spawnattr_init(&self->attributes)) {
-        posix_spawn_file_actions_destroy(&self->actions);
-        return ENOMEM;
-    }
-    self->ready = true;
-    int rc = posix_spawnattr_setsigdefault(&self->attributes, &all);
-    if (!rc)
-        rc = posix_spawnattr_setsigmask(&self->attributes, &none);
-    if (!rc)
-        rc = posix_spawnattr_setpgroup(&self->attributes, 0);
-    if (!rc)
-        rc = posix_spawnattr_setflags(
-            &self->attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK |
-                                   POSIX_SPAWN_SETPGROUP);
-    return rc;
-}
-
-static int join(spawning *self, int fd, int *ours, bool they_read,
-                bal_error *err)
-{
-    int rc = make_pipe(&self->theirs[self->count], ours, they_read, err);
-    if (rc)
-        return rc;
-
-    int failed = posix_spawn_file_actions_adddup2(
-        &self->actions, self->theirs[self->count++], fd);
-    if (!failed)
-        return 0;
-    errno = failed;
-    return bal_fail_errno(err, "making a pipe");
-}
-
 static int start(child *self, bal_error *err)
 {
     const bal_child_job *job = self->job;
-    BAL_LOCAL(spawning) how = { .count = 0 };
-    int failed = prepare(&how, job->env);
-    int rc = 0;
+    bal_child_pipe pipes[FEEDS_MAX + 2];
+    size_t count = 0;
 
-    if (failed)
-        return bal_fail_memory(err, job->what);
-    for (size_t i = 0; i < job->feed_count && !rc; i++) {
-        self->feeds[i].feed = &job->feeds[i];
-        rc = join(&how, job->feeds[i].fd, &self->feeds[i].fd, true, err);
+    for (; count < job->feed_count; count++) {
+        self->feeds[count].feed = &job->feeds[count];
+        pipes[count] = (bal_child_pipe){ job->feeds[count].fd, true,
+                                         &self->feeds[count].fd };
     }
-    if (!rc)
-        rc = join(&how, 1, &self->out, false, err);
-    if (!rc)
-        rc = join(&how, 2, &self->errors, false, err);
-    if (rc)
-        return rc;
-    failed =
-        posix_spawnp(&self->pid, job->argv[0], &how.actions, &how.attributes,
-                     (char *const *)(uintptr_t)job->argv, how.env);
-    if (!failed)
-        return 0;
-    self->pid = 0;
-    errno = failed;
-    rc = bal_fail_errno(err, "starting '%s'", job->argv[0]);
-    return rc == BAL_ENOTFOUND
-               ? bal_fail(err, BAL_EIO, "no program '%s'", job->argv[0])
-               : rc;
+    pipes[count++] = (bal_child_pipe){ 1, false, &self->out };
+    pipes[count++] = (bal_child_pipe){ 2, false, &self->errors };
+    return bal_child_spawn(&self->pid, job->argv, job->env, pipes, count, err);
 }
 
 /* ---- going on ----------------------------------------------------------- */
@@ -266,6 +138,12 @@ static int take_line(child *self, const char *text, size_t len, bal_error *err)
     return rc;
 }
 
+/* A last line without a line feed. */
+static int take_rest(child *self, bal_error *err)
+{
+    return self->line.len ? take_line(self, "", 0, err) : 0;
+}
+
 static int take_output(child *self, const char *text, size_t len,
                        bal_error *err)
 {
@@ -308,9 +186,9 @@ static int drain(child *self, int *fd, bal_error *err)
     if (got < 0)
         return bal_fail_errno(err, "reading from a pipe");
     if (!got) {
-        bool rest = fd == &self->out && self->line.len;
+        bool out = fd == &self->out;
         shut(fd);
-        return rest ? take_line(self, "", 0, err) : 0;
+        return out ? take_rest(self, err) : 0;
     }
     if (fd == &self->out)
         return take_output(self, piece, (size_t)got, err);
@@ -369,6 +247,16 @@ static bool has_ended(const child *self)
            info.si_pid == self->pid;
 }
 
+/* Nothing of its output is there to be read. */
+static bool is_quiet(const child *self, const watch *all)
+{
+    for (size_t i = 0; i < all->count; i++) {
+        if (!all->feeds[i] && all->fds[i].fd == self->out)
+            return !all->fds[i].revents;
+    }
+    return true;
+}
+
 /* Until it has closed its output. */
 static int attend(child *self, bal_error *err)
 {
@@ -378,11 +266,10 @@ static int attend(child *self, bal_error *err)
             watch_add(&all, self->feeds[i].fd, &self->feeds[i]);
         watch_add(&all, self->out, NULL);
         watch_add(&all, self->errors, NULL);
-        int ready = poll(all.fds, all.count, TICK);
-        if (ready < 0 && errno != EINTR)
+        if (poll(all.fds, all.count, TICK) < 0 && errno != EINTR)
             return bal_fail_errno(err, "waiting for '%s'", self->job->argv[0]);
-        if (!ready && has_ended(self))
-            return 0;
+        if (is_quiet(self, &all) && has_ended(self))
+            return take_rest(self, err);
         int rc = bal_work_poll(self->work, err);
         if (!rc)
             rc = too_slow(self, err);
@@ -487,6 +374,9 @@ int bal_child_run(const bal_child_job *job, bal_work *work, bal_error *err)
     if (rc)
         return rc;
     rc = attend(&self, err);
+    /* One that wants to read on without being heard gets an end. */
+    for (size_t i = 0; i < FEEDS_MAX; i++)
+        shut(&self.feeds[i].fd);
     if (rc)
         return died_first(&self, rc, err);
     return wait_for(&self, err);

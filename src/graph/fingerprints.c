@@ -25,6 +25,26 @@ static int put_set(bal_graph *self, int64_t tenant, const bal_probes_row *row,
     return bal_sealed_put(self->db, BAL_SEALED_PROBE_SETS, columns, NULL, err);
 }
 
+/* What is whole is not lost to what came in part. */
+static int check_answers(bal_graph *self, const bal_value *columns,
+                         const bal_fingerprint_row *row, bal_error *err)
+{
+    int64_t answers = 0;
+    bool there = false;
+    int rc = bal_graph_number(self,
+                              "SELECT answers FROM fingerprints "
+                              "WHERE tenant = $1 AND commit_id = $2 "
+                              "AND probes = $3 AND terms = $4",
+                              columns, 4, &answers, &there, err);
+
+    if (rc || !there || (uint64_t)answers <= row->answers)
+        return rc;
+    return bal_fail(err, BAL_ECONFLICT,
+                    "%lld answers are recorded of '%s', and these are %llu",
+                    (long long)answers, bal_id_short(&row->commit).text,
+                    (unsigned long long)row->answers);
+}
+
 static int put_row(bal_graph *self, int64_t tenant,
                    const bal_fingerprint_row *row, bal_error *err)
 {
@@ -38,7 +58,9 @@ static int put_row(bal_graph *self, int64_t tenant,
         bal_int(row->created_at),
     };
 
-    int rc = bal_db_run(self->db,
+    int rc = check_answers(self, columns, row, err);
+    if (!rc)
+        rc = bal_db_run(self->db,
                         "DELETE FROM fingerprints WHERE tenant = $1 "
                         "AND commit_id = $2 AND probes = $3 AND terms = $4",
                         columns, 4, NULL, err);

@@ -24,8 +24,8 @@ typedef struct bal_fingerprint_row {
 } bal_fingerprint_row;
 
 /* The set's row if it is new, and the fingerprint's, in the place of one with
- * the same commit, set and terms. ENOTFOUND: no such commit. One transaction,
- * or the caller's. */
+ * the same commit, set and terms. ENOTFOUND: no such commit. ECONFLICT: that
+ * one has more answers. One transaction, or the caller's. */
 BAL_CHECK int bal_graph_fingerprint_put(bal_graph *self, int64_t tenant,
                                         const bal_probes_row *probes,
                                         const bal_fingerprint_row *row,

@@ -91,6 +91,10 @@ static diff_plan plan_values(const bal_pair *pair, const bal_tensor *a,
     bool in_a = has_values(a);
     bool in_b = has_values(b);
 
+    /* What is on top of another base is another tensor, whatever is on top. */
+    if (a && b && a->base && b->base && a->form != BAL_FORM_WHOLE &&
+        b->form != BAL_FORM_WHOLE && !bal_id_equal(a->base, b->base))
+        return (diff_plan){ .change = BAL_CHANGED, .opaque = true };
     if (!in_a && !in_b)
         return out;
     if (in_a && in_b && !bal_tensor_same_shape(a, b))
@@ -230,9 +234,12 @@ static double relative_of(const diff_plan *plan, const bal_diff_row *row)
         return 0;
     if (!row->finite || plan->opaque)
         return (double)INFINITY;
+    if (isinf(row->diff2) || isinf(row->norm2))
+        return (double)INFINITY;
     if (row->diff2 > 0 && row->norm2 > 0)
         return sqrt(row->diff2) / sqrt(row->norm2);
-    return row->diff2 > 0 ? (double)INFINITY : 0;
+    /* Squares may vanish where what is squared does not. */
+    return row->diff2 > 0 || row->max_abs > 0 ? (double)INFINITY : 0;
 }
 
 static bal_diff_row row_of(const diff_job *job, size_t n, const char *name)
@@ -259,6 +266,7 @@ static bal_diff_row row_of(const diff_job *job, size_t n, const char *name)
         .change = change_of(plan, &sums, unequal),
         .dtype_changed = plan->of_differ,
         .finite = !sums.wrong,
+        .same_bits = plan->alike && plan->reads && !unequal && !plan->unequal,
         .max_abs = sums.wrong ? (double)INFINITY : sums.max_abs,
         .diff2 = bal_tree_sum(&diff2),
         .norm2 = bal_tree_sum(&norm2),

@@ -309,9 +309,8 @@ int bal_behaviour_compare(bal_behaviour *out, const bal_fingerprint *a,
         bool there;
 
         rc = walk_probe(&self, &row, i, &there, err);
-        /* Whoever has seen enough still gets the sums. */
         if (!rc && there && fn && fn(ctx, &row))
-            fn = NULL;
+            break;
     }
     if (rc)
         return rc;

@@ -12,7 +12,7 @@ BAL_CHECK int bal_similarity(double *out, const char *a, const char *b,
 
 /* KL divergence of a from b at one token; see bal_behaviour. NAN: one of them
  * lists nothing. +inf cannot be: what b gives no probability is part of its
- * rest, and a rest of b that has none is taken for 2^-53. */
+ * rest, and a rest of b below 2^-20 is taken for that. */
 double bal_kld(const bal_said *a, const bal_said *b);
 
 /* Exact two-sided McNemar test: the binomial probability at 1/2 of a split as

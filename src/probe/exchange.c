@@ -113,6 +113,8 @@ static int read_top(reading *self, bal_said *to, json_t *top, bal_likely *room,
     json_t *value = NULL;
     size_t count = 0;
 
+    if (top && !json_is_object(top) && !json_is_null(top))
+        return rubbish(self, "has a 'top' that is no object", err);
     to->top = room;
     json_object_foreach(top, token, value)
     {
@@ -222,15 +224,16 @@ int bal_exchange_line(void *ctx, const char *text, size_t len, bal_error *err)
 
     if (!len || (len == 1 && text[0] == '\r'))
         return 0;
-    int rc = bal_json_parse(&line, text, len, "answer", &why);
-    if (rc == BAL_ENOMEM)
+    int rc_parse = bal_json_parse(&line, text, len, "it", &why);
+    if (rc_parse == BAL_ENOMEM)
         return bal_fail_memory(err, "an answer");
-    if (rc || !json_is_object(line)) {
-        rc = quote_line(&shown, text, len, err);
+    if (rc_parse || !json_is_object(line)) {
+        int rc = quote_line(&shown, text, len, err);
         return rc ? rc
                   : bal_fail(err, BAL_EIO,
-                             "%s wrote a line that is no JSON object: %s",
-                             self->what, bal_buf_string(&shown));
+                             "%s wrote a line that is no JSON object: %s%s%s",
+                             self->what, bal_buf_string(&shown),
+                             rc_parse ? ": " : "", rc_parse ? why.text : "");
     }
     const char *id = json_string_value(json_object_get(line, "id"));
     json_t *about = json_object_get(line, "about");

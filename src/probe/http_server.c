@@ -75,7 +75,7 @@ int bal_server_refused(const bal_server *self, const char *path, int status,
 /* A token may well be U+0000, which our texts cannot hold. */
 static void replace_zeros(bal_buf *body)
 {
-    static const char mark[] = { '\\', 'u', 'f', 'f', 'f', 'd' };
+    static const char mark[] = { '\\', 'u', '2', '4', '0', '0' };
     char *at = body->data;
 
     while (at && (at = strchr(at, '\\'))) {

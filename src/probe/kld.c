@@ -4,8 +4,11 @@
 
 #include "probe/compare.h"
 
-/* Half of what 1 - p can tell from 0: a rest that is smaller is not known. */
-static const double least_rest = 0x1p-53;
+/* Engines take log-probabilities in float32, so what is left of 1 is known to
+ * some 1e-7 for each token that is listed. A rest of b that is smaller than
+ * this is taken for it: the divergence told is then less than the true one, and
+ * never more. */
+static const double least_rest = 0x1p-20;
 
 /* What is not listed has no probability of its own. */
 static double logprob_in(const bal_said *in, const char *token)

@@ -44,7 +44,7 @@ static int check(const bal_ask_options *options, bal_error *err)
         { "max-tokens", (double)options->max_tokens, TOKENS_MAX },
         { "repeat", options->repeat, REPEAT_MAX },
         { "top", options->top, (double)BAL_TOP_MAX },
-        { "parallel", options->parallel, PARALLEL_MAX },
+        { "concurrency", options->parallel, PARALLEL_MAX },
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -112,18 +112,45 @@ static int take(void *ctx, size_t probe, const bal_answer *answer,
 static int tell(bal_fingerprint *fingerprint, json_t *about, const asking *self,
                 double seconds, bal_error *err)
 {
+    json_int_t repeat = self->options.repeat;
     char text[32];
+
     bal_f64_text(text, seconds);
-    int failed =
-        json_object_set_new(about, "seconds", json_string(text)) ||
-        json_object_set_new(about, "repeat",
-                            json_integer((json_int_t)self->options.repeat));
+    bool failed = json_object_set_new(about, "seconds", json_string(text));
+    if (!json_object_get(about, "partial"))
+        failed |= json_object_set_new(about, "repeat", json_integer(repeat));
     char *json = failed ? NULL : json_dumps(about, JSON_COMPACT);
     if (!json)
         return bal_fail_memory(err, "asking");
     int rc = bal_fingerprint_about(fingerprint, json, err);
     bal_str_free(json);
     return rc;
+}
+
+/* Some answers came, or not as often as was asked: "partial" in what is worth
+ * knowing says why. */
+static int make_do(json_t *about, const bal_fingerprint *fingerprint,
+                   const char *why, bal_error *err)
+{
+    bal_warn("ask", "answers=%zu of=%zu why=\"%s\"",
+             bal_fingerprint_count(fingerprint),
+             bal_probes_count(bal_fingerprint_probes(fingerprint)), why);
+    return json_object_set_new(about, "partial", json_string(why))
+               ? bal_fail_memory(err, "asking")
+               : 0;
+}
+
+/* The base's name is worth knowing; where it lies is nobody's business. */
+static int name_base(json_t *about, const char *folder, bal_error *err)
+{
+    const char *slash = folder ? strrchr(folder, '/') : NULL;
+
+    if (!folder)
+        return 0;
+    return json_object_set_new(about, "base",
+                               json_string(slash ? slash + 1 : folder))
+               ? bal_fail_memory(err, "asking")
+               : 0;
 }
 
 static int ask(bal_fingerprint **out, asking *self, bal_error *err)
@@ -134,6 +161,9 @@ static int ask(bal_fingerprint **out, asking *self, bal_error *err)
     unsigned flags = 0;
     int rc = bal_fingerprint_new(&fingerprint, self->probes,
                                  bal_buf_string(&self->terms), err);
+    if (rc)
+        return rc;
+    rc = name_base(about, self->subject.base_folder, err);
     if (rc)
         return rc;
     const bal_question question = {
@@ -147,13 +177,11 @@ static int ask(bal_fingerprint **out, asking *self, bal_error *err)
         .work = self->tenant->store->work,
     };
     rc = self->runner->ask(&question, take, fingerprint, about, err);
+    bal_subject_done(&self->subject);
     if (rc == BAL_EIO && self->options.flags & BAL_ASK_PARTIAL &&
         bal_fingerprint_count(fingerprint)) {
-        bal_warn("ask", "answers=%zu of=%zu why=\"%s\"",
-                 bal_fingerprint_count(fingerprint),
-                 bal_probes_count(self->probes), err ? err->text : "");
+        rc = make_do(about, fingerprint, err ? err->text : "", err);
         flags = BAL_FINGERPRINT_PARTIAL;
-        rc = 0;
     }
     if (!rc)
         rc = tell(fingerprint, about, self, bal_clock_ticks() - start, err);
@@ -191,6 +219,7 @@ int bal_ask(bal_fingerprint **out, bool *asked, bal_tenant *tenant,
             const bal_id *commit, bal_probes *probes,
             const bal_ask_options *options, bal_error *err)
 {
+    BAL_OWN(bal_lock) lock = NULL; /* until the scratch folder is gone */
     BAL_LOCAL(asking)
     self = {
         .tenant = tenant,
@@ -208,7 +237,9 @@ int bal_ask(bal_fingerprint **out, bool *asked, bal_tenant *tenant,
         *asked = !found;
     if (rc || found)
         return rc;
-    rc = bal_subject_open(&self.subject, tenant, commit, &self.options,
-                          self.runner->wants, err);
+    rc = bal_asking_lock(&lock, tenant->store, BAL_LOCK_SHARED, err);
+    if (!rc)
+        rc = bal_subject_open(&self.subject, tenant, commit, &self.options,
+                              self.runner->wants, err);
     return rc ? rc : ask(out, &self, err);
 }

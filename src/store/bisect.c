@@ -11,7 +11,7 @@
 #include "model/pattern.h"
 #include "store/subject.h"
 
-enum { CANNOT_TELL = 125, LINE_MAX_BYTES = 1 << 20 };
+enum { CANNOT_TELL = 125, BY_SIGNAL = 128, LINE_MAX_BYTES = 1 << 20 };
 
 static const double default_timeout = 600;
 
@@ -111,11 +111,14 @@ static int run_in(const bisecting *self, const char *folder, const char *base,
 static int run(bisecting *self, const bal_id *commit, bool *good,
                bal_error *err)
 {
+    BAL_OWN(bal_lock) lock = NULL;
     BAL_LOCAL(bal_subject) subject = { .stage = { .lock = -1 } };
     int status = 0;
-    int rc =
-        bal_subject_open(&subject, self->tenant, commit, &self->options->ask,
-                         BAL_WANTS_MODEL | BAL_WANTS_FOLDER, err);
+    int rc = bal_asking_lock(&lock, self->tenant->store, BAL_LOCK_SHARED, err);
+    if (rc)
+        return rc;
+    rc = bal_subject_open(&subject, self->tenant, commit, &self->options->ask,
+                          BAL_WANTS_MODEL | BAL_WANTS_FOLDER, err);
     if (rc)
         return rc;
     char *folder = bal_path_join(subject.stage.dir, "model");
@@ -127,7 +130,7 @@ static int run(bisecting *self, const bal_id *commit, bool *good,
     bal_str_free(folder);
     self->asked++;
     *good = !status;
-    if (rc || status < CANNOT_TELL)
+    if (rc || (status != CANNOT_TELL && status < BY_SIGNAL))
         return rc;
     return bal_fail(err, BAL_EIO, "the command cannot tell: status %d", status);
 }

@@ -12,6 +12,7 @@
 #include "graph/fingerprints.h"
 #include "graph/forgets.h"
 #include "store/store.h"
+#include "store/subject.h"
 
 /* ---- putting ------------------------------------------------------------ */
 
@@ -241,6 +242,12 @@ static int find_set(bal_id *out, bal_tenant *tenant, const char *prefix,
     return 0;
 }
 
+int bal_probes_resolve(bal_id *out, bal_tenant *tenant, const char *prefix,
+                       bal_error *err)
+{
+    return find_set(out, tenant, prefix, err);
+}
+
 int bal_probes_load(bal_probes **out, bal_tenant *tenant, const char *prefix,
                     bal_error *err)
 {
@@ -277,9 +284,12 @@ int bal_probes_forget(bal_tenant *tenant, const bal_id *id,
                       uint64_t *fingerprints, bal_error *err)
 {
     bal_store *store = tenant->store;
+    BAL_OWN(bal_lock) asking = NULL;
     BAL_OWN(bal_lock) lock = NULL;
     int rc = bal_store_recover(store, err);
 
+    if (!rc)
+        rc = bal_asking_lock(&asking, store, BAL_LOCK_EXCLUSIVE, err);
     if (!rc)
         rc = bal_store_lock(&lock, store, BAL_LOCK_EXCLUSIVE, err);
     if (!rc)
@@ -391,6 +401,9 @@ int bal_behaviour_find(bal_fingerprint **a, bal_fingerprint **b,
     if (found && !rc)
         rc = bal_fingerprint_open(&after, tenant, &commits[1], &found->probes,
                                   found->terms, err);
+    if (rc == BAL_ENOTFOUND && found)
+        return bal_fail(err, BAL_ECORRUPT,
+                        "the probes of a fingerprint are not there");
     if (rc)
         return rc;
     *a = BAL_TAKE(before);

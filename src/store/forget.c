@@ -13,6 +13,7 @@
 #include "store/forget_finish.h"
 #include "store/proof.h"
 #include "store/recode.h"
+#include "store/subject.h"
 #include "store/trust.h"
 
 #define REASON_MAX ((size_t)64 << 10)
@@ -396,8 +397,11 @@ static int carry_out(bal_sha256 *attestation, bal_tenant *tenant,
     bal_store *store = tenant->store;
     BAL_LOCAL(bal_pending) row = { .state = BAL_JOURNAL_PLANNED };
     BAL_LOCAL(bal_buf) anew = { 0 };
+    BAL_OWN(bal_lock) asking = NULL;
     BAL_OWN(bal_lock) lock = NULL;
-    int rc = bal_store_lock(&lock, store, BAL_LOCK_EXCLUSIVE, err);
+    int rc = bal_asking_lock(&asking, store, BAL_LOCK_EXCLUSIVE, err);
+    if (!rc)
+        rc = bal_store_lock(&lock, store, BAL_LOCK_EXCLUSIVE, err);
     if (!rc)
         rc = bal_forget_resume_with(store, options->key, 0, err);
     if (!rc)

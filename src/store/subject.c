@@ -12,6 +12,27 @@ void bal_subject_done(bal_subject *self)
     bal_model_free(self->change);
     bal_stage_done(&self->stage);
     bal_str_free(self->base_folder);
+    *self = (bal_subject){ .stage = { .lock = -1 } };
+}
+
+int bal_asking_lock(bal_lock **out, const bal_store *store,
+                    enum bal_lock_mode mode, bal_error *err)
+{
+    bal_error why = { 0 };
+    char *path = bal_path_join(store->root, "asking.lock");
+    int rc = path ? bal_lock_take(out, path, mode, store->wait, &why)
+                  : bal_fail_memory(&why, "asking");
+
+    bal_str_free(path);
+    if (!rc)
+        return 0;
+    if (rc != BAL_EBUSY)
+        return bal_fail(err, rc, "%s", why.text);
+    return bal_hint(err,
+                    bal_fail(err, rc,
+                             "a model is being asked: what is forgotten may be "
+                             "in its hands"),
+                    "wait for 'ballast fingerprint' or 'bisect', or end it");
 }
 
 static int open_base(bal_subject *self, const bal_ask_options *options,

@@ -24,4 +24,10 @@ BAL_CHECK int bal_subject_open(bal_subject *out, bal_tenant *tenant,
                                bal_error *err);
 void bal_subject_done(bal_subject *self);
 
+/* Who asks a model shares this; who forgets has it alone, so that no copy of
+ * what is forgotten lies in a scratch folder, and no answer comes after. Taken
+ * before the store's lock. EBUSY. */
+BAL_CHECK int bal_asking_lock(bal_lock **out, const bal_store *store,
+                              enum bal_lock_mode mode, bal_error *err);
+
 #endif

@@ -243,3 +243,55 @@ def test_change_is_told_by_layer_and_by_kind_of_module(tmp_path):
     assert [row["name"] for row in got["layers"]] == [str(n) for n in range(12)]
     text = store("diff", "a", "b", "--layers", "--modules").out
     assert "by layer" in text and "by kind of module" in text
+
+
+# ---- what no number tells ---------------------------------------------------
+
+def two(store, a, b, dtype="F64"):
+    import numpy as np
+    from support import save
+    for ref, values in (("x", a), ("y", b)):
+        data = np.array(values, dtype={"F64": "<f8", "F32": "<f4"}[dtype])
+        save(store.path / ref / "model.safetensors",
+             {"w": (dtype, data.shape, data.tobytes())})
+        store("commit", f"./{ref}", "-m", ref, "--ref", ref, "--allow-empty")
+        ask(store, ref, {"q": "the same"})
+    return diff(store, "x", "y")
+
+
+@pytest.mark.parametrize("a, b", [
+    ([1e154] * 4, [1.5e154] * 4),  # squares overflow in the sum
+    ([1e200], [2e200]),            # and by themselves
+    ([1e-200], [5e-200]),          # or vanish
+    ([1.0], [float("inf")]),
+])
+def test_a_change_whose_squares_have_no_number_is_not_averaged_away(store, a, b):
+    got = two(store, a, b)
+    assert got["unobserved"] and got["relative_change"] is None
+    assert [row["tensor"] for row in got["changed"]] == ["w"]
+    text = store("diff", "x", "y").out
+    assert "inf overall" in text and "nan" not in text
+
+
+def test_a_mask_of_infinities_is_named_and_has_not_moved(store):
+    got = two(store, [float("-inf"), 0], [float("-inf"), 0], "F32")
+    assert got["non_finite"] == ["w"] and not got["unobserved"]
+    assert got["relative_change"] == 0
+
+
+def test_deltas_of_different_bases_are_not_the_same(tmp_path):
+    import numpy as np
+    from support import save
+    store = Store(tmp_path)
+
+    def folder(name, w, n):
+        return save(tmp_path / name / "model.safetensors", {
+            key: ("F32", (2,), np.array(v, "<f4").tobytes())
+            for key, v in (("w", w), ("n", n))}).parent
+
+    for ref, n in (("d1", [5, 5]), ("d2", [50, -5])):
+        store("delta", folder(f"{ref}t", [1, 3], n), "--base",
+              folder(f"{ref}b", [1, 2], n), "-m", ref, "--ref", ref)
+    got = diff(store, "d1", "d2")
+    assert [row["tensor"] for row in got["changed"]] == ["n"]
+    assert got["relative_change"] is None

@@ -4,12 +4,13 @@ Runners here are small programs of the test's own, or the stand-in."""
 
 import json
 import sqlite3
+import subprocess
 import sys
 import time
 
 import pytest
 
-from support import Store, f32, model, run, save
+from support import BALLAST, Store, environment, f32, model, run, save
 
 # An honest runner: answers with the bytes of the model's weights in hex.
 HONEST = """
@@ -82,7 +83,7 @@ for line in sys.stdin:
 
 def test_the_folder_is_gone_when_the_command_is(store):
     ask(store)
-    assert not list(store.root.glob("asking*"))
+    assert not list(store.root.glob("asking.ballast*"))
 
 
 STREAM = """
@@ -150,6 +151,11 @@ BAD = [
     ("has logprobs that are none",
      ECHO + "answer(probes[0], logprobs=[{'token': 'x', 'logprob': 'y'}])",
      "has a logprob that is no number"),
+    ("has a top of another shape",
+     ECHO + "answer(probes[0], logprobs=[{'token': 'x', 'logprob': -1,"
+            " 'top': [1]}])", "has a 'top' that is no object"),
+    ("says infinity", ECHO + "answer(probes[0], logprobs=[{'token': 'x',"
+     " 'logprob': -float('inf'), 'top': {}}])", "invalid token"),
     ("has a logprob above 0",
      ECHO + "answer(probes[0], logprobs=[{'token': 'x', 'logprob': 0.5,"
             " 'top': {}}])", "has the log-probability 0.5"),
@@ -171,10 +177,10 @@ def test_nothing_is_recorded_of_a_runner_that(store, what, code, said):
     done = ask(store, command=script(store, code), code=7)
     assert said in done.error["message"], done
     assert recorded(store) == []
-    assert not list(store.root.glob("asking*"))
+    assert not list(store.root.glob("asking.ballast*"))
 
 
-def test_a_runner_that_hangs_is_killed_with_all_that_it_began(store):
+def test_a_runner_that_hangs_is_killed_with_its_process_group(store):
     flag = store.path / "alive"
     command = script(store, f"""
 import subprocess
@@ -190,6 +196,44 @@ time.sleep(600)
     flag.unlink()
     time.sleep(0.5)
     assert not flag.exists()
+
+
+def test_a_last_line_need_not_end_and_what_is_left_running_is_not_waited_for(
+        store):
+    """A child of the runner's holds its output open, another talks on."""
+    begun = time.monotonic()
+    got = ask(store, command=script(store, """
+import subprocess
+subprocess.Popen(["sleep", "60"])
+subprocess.Popen("while :; do echo noise >&2; sleep .01; done", shell=True)
+probes = [json.loads(line) for line in sys.stdin]
+lines = [json.dumps({"id": p["id"], "output": p["prompt"]}) for p in probes]
+sys.stdout.write("\\n".join(lines))
+""")).json
+    assert [o["output"] for o in got["outputs"]] == ["one", "two", "three"]
+    assert time.monotonic() - begun < 50
+
+
+def test_a_runner_that_closes_its_output_and_reads_on_gets_an_end(store):
+    done = ask(store, command="exec >&- 2>&-; cat >/dev/null", code=7)
+    assert "answered 0 of 3 probes" in done.error["message"]
+
+
+def test_keys_are_not_handed_on(store):
+    told = ask(store, command=script(store, """
+keys = [k for k in os.environ if "KEY" in k]
+for line in sys.stdin:
+    print(json.dumps({"id": json.loads(line)["id"], "output": " ".join(keys)}))
+"""), env={"BALLAST_SIGNING_KEY": "secret", "BALLAST_PROBE_API_KEY": "secret",
+           "MY_KEY": "mine"}).json
+    assert told["outputs"][0]["output"] == "MY_KEY"
+
+
+def test_a_module_that_lies_here_is_not_taken_for_pythons(store):
+    (store.path / "json.py").write_text("raise SystemExit('taken in')\n")
+    done = store("fingerprint", "main", "--probes", "./probes.txt", "--runner",
+                 "peft", env={"BALLAST_PYTHON": sys.executable}, code=7)
+    assert "taken in" not in done.err
 
 
 def test_a_command_that_is_not_there_is_named(store):
@@ -209,6 +253,28 @@ def test_partial_answers_are_kept_if_asked_for(store):
     assert [o["output"] for o in done.json["outputs"]] == ["two", "three"]
     assert len(done.json["missing"]) == 1
     assert recorded(store)[0]["fingerprints"] == 1
+
+
+def test_what_came_in_part_does_not_take_the_place_of_the_whole(store):
+    flap = script(store, ECHO + "for p in probes[os.path.exists('f'):]: answer(p)")
+    ask(store, command=flap)
+    (store.path / "f").write_text("")
+    done = ask(store, "main", "--keep-partial", command=flap, code=5)
+    assert "3 answers are recorded" in done.error["message"]
+    shown = store("--json", "probes", "show", recorded(store)[0]["id"]).json
+    assert [f["answers"] for f in shown["fingerprints"]] == [3]
+
+
+def test_rounds_that_are_missing_are_told(store):
+    flap = script(store, """
+if os.path.exists("second"):
+    sys.exit("enough")
+open("second", "w")
+""" + ECHO + "for p in probes: answer(p)")
+    done = ask(store, "main", "--repeat", "3", "--keep-partial", command=flap,
+               code=4).json
+    assert "enough" in done["about"]["partial"]
+    assert "repeat" not in done["about"]
 
 
 def test_a_delta_is_asked_with_its_base_under_it(store):
@@ -303,6 +369,66 @@ def test_tenants_do_not_see_each_others_probes(store):
 
 # ---- forgetting -------------------------------------------------------------
 
+def asking(store, seconds=30):
+    """A fingerprint at work, once its runner has begun."""
+    (store.path / "begun").unlink(missing_ok=True)
+    slow = script(store, f"""
+open("begun", "w")
+time.sleep({seconds})
+for line in sys.stdin:
+    print(json.dumps({{"id": json.loads(line)["id"], "output": "x"}}))
+""")
+    at_work = subprocess.Popen(
+        [BALLAST, "--root", store.root, "--tenant", store.tenant, "fingerprint",
+         "main", "--probes", "./probes.txt", "--command", slow],
+        cwd=store.path, env=environment(), stderr=subprocess.DEVNULL)
+    while not (store.path / "begun").exists():
+        time.sleep(0.01)
+    return at_work
+
+
+def test_nothing_is_forgotten_while_a_model_is_in_somebodys_hands(store):
+    """Its weights lie in a folder, which a proof would not speak of."""
+    with asking(store) as at_work:
+        done = store("--wait", "0.2", "--json", "forget", "main", "--reason",
+                     "r", code=8)
+        assert "a model is being asked" in done.error["message"]
+        at_work.terminate()
+    assert not list(store.root.glob("asking.ballast*"))
+    store("forget", "main", "--reason", "r")
+
+
+def test_a_set_that_is_being_asked_is_not_forgotten_meanwhile(store):
+    name = ask(store).json["probe_set"]
+    with asking(store) as at_work:
+        store("--wait", "0.2", "probes", "forget", name[:12], code=8)
+        at_work.terminate()
+    store("probes", "forget", name[:12])
+    assert recorded(store) == []
+
+
+def edit(store, sql):
+    with sqlite3.connect(store.root / "graph.db") as db:
+        db.execute(sql)
+
+
+def test_a_set_that_is_damaged_can_be_forgotten(store):
+    name = ask(store).json["probe_set"]
+    edit(store, "UPDATE probe_sets SET body = x'00'")
+    store("probes", "show", name[:12], code=6)
+    store("probes", "forget", name[:12])
+    assert recorded(store) == []
+
+
+def test_what_somebody_wrote_into_terms_is_told_harmlessly(store):
+    name = ask(store).json["probe_set"]
+    edit(store, "UPDATE fingerprints SET terms = terms || char(27)")
+    shown = store("--json", "probes", "show", name[:12])
+    assert "\x1b" not in shown.out
+    assert "\x1b" in shown.json["fingerprints"][0]["terms"]
+
+
+
 SECRET = "Mr Quillfeather of 12 Larkspur Row"
 TOLD = "has the account 99-1734-XQ"
 
@@ -362,9 +488,15 @@ def test_forgetting_a_set_leaves_no_word_of_it(secret):
 
 def test_a_row_that_something_else_wrote_to_is_told(store):
     ask(store)
-    database = next(p for p in store.root.iterdir() if p.suffix == ".db")
-    with sqlite3.connect(database) as db:
-        db.execute("UPDATE fingerprints SET body = x'00'")
+    edit(store, "UPDATE fingerprints SET body = x'00'")
     done = run("--root", store.root, "fsck", "--all", code=1)
-    assert "fingerprints" in done.out or "commit" in done.out
-    assert store("diff", "main", "main", "--probes", code=None).code in (0, 6)
+    assert "fingerprints" in done.out
+    store("diff", "main", "main", code=6)
+
+
+def test_a_fingerprint_without_its_probes_is_damage(store):
+    ask(store)
+    edit(store, "DELETE FROM probe_sets")
+    done = run("--root", store.root, "fsck", "--all", code=1)
+    assert "probes" in done.out
+    store("diff", "main", "main", code=6)

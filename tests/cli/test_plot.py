@@ -82,3 +82,10 @@ def test_the_picture_does_not_change_what_is_told(store):
     plain = store("--json", "diff", "a", "b").json
     drawn = store("--json", "diff", "a", "b", "--plot", "x.svg").json
     assert json.dumps(plain) == json.dumps(drawn)
+
+
+def test_nothing_but_a_picture_is_written_over(store):
+    model = store.path / "a" / "model.safetensors"
+    before = model.read_bytes()
+    store("diff", "./a", "./b", "--plot", model, code=2)
+    assert model.read_bytes() == before

@@ -170,7 +170,7 @@ def classes(a, b):
     p = [np.exp(a[t]) for t in both]
     q = [np.exp(b[t]) for t in both]
     return (np.array(p + [max(1 - sum(p), 0)]),
-            np.array(q + [max(1 - sum(q), 2.0 ** -53)]))
+            np.array(q + [max(1 - sum(q), 2.0 ** -20)]))
 
 
 def draw(rng, near=None):

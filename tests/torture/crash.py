@@ -196,7 +196,7 @@ class Place:
             for name in folders + names:
                 if name in (".tmp", "lock"):
                     continue
-                if (inside or "tmp" in name or "asking" in name
+                if (inside or "tmp" in name or "asking.ballast" in name
                         or name.endswith("-journal")):
                     out.append(os.path.relpath(os.path.join(at, name),
                                                self.folder))

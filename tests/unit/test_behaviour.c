@@ -178,7 +178,7 @@ static void each_probe_is_told_in_its_place(void)
     CHECK(all.rows[4].right_a == 0 && all.rows[4].right_b == 1);
 }
 
-static void who_has_seen_enough_still_gets_the_sums(void)
+static void who_has_seen_enough_gets_the_sums_of_that(void)
 {
     BAL_OWN(bal_probes) probes = six_probes();
     BAL_OWN(bal_fingerprint) a = new_print(probes);
@@ -188,7 +188,7 @@ static void who_has_seen_enough_still_gets_the_sums(void)
 
     fill(a, b);
     CHECK_OK(bal_behaviour_compare(&out, a, b, see, &all, &check_err));
-    CHECK(all.count == 2 && out.total == 6 && out.tokens == 11);
+    CHECK(all.count == 2 && out.total == 2);
 }
 
 static void a_model_is_as_it_is(void)
@@ -358,7 +358,7 @@ static const check_test tests[] = {
     { TEST(token_by_token_the_numbers_are_numpys) },
     { TEST(texts_are_counted_and_graded) },
     { TEST(each_probe_is_told_in_its_place) },
-    { TEST(who_has_seen_enough_still_gets_the_sums) },
+    { TEST(who_has_seen_enough_gets_the_sums_of_that) },
     { TEST(a_model_is_as_it_is) },
     { TEST(without_log_probabilities_they_are_not_known) },
     { TEST(one_cluster_has_no_interval) },
