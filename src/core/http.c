@@ -144,7 +144,7 @@ static int multi_failed(CURLMcode code, bal_error *err)
 static int launch(bal_http *self, bal_transfer *transfer, bal_error *err)
 {
     double seconds = self->options.timeout;
-    double left = self->end ? self->end - bal_clock_ticks() : seconds;
+    double left = self->end > 0 ? self->end - bal_clock_ticks() : seconds;
 
     if (left <= 0)
         return bal_fail(err, BAL_EIO, "'%s': not done within %.3g s",
@@ -172,7 +172,7 @@ static bool put_off(bal_http *self, bal_transfer *transfer,
         return false;
     double pause = bal_http_pause(&self->random, transfer->tries, end->asked);
     double again = bal_clock_ticks() + pause;
-    if (self->end && again >= self->end)
+    if (self->end > 0 && again >= self->end)
         return false;
     transfer->tries++;
     transfer->again = again;
