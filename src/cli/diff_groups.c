@@ -65,7 +65,8 @@ int bal_diff_groups_add(bal_diff_groups *self, const char *name,
     return 0;
 }
 
-/* Whole numbers without zeros in front: the longer one is larger. */
+/* Whole numbers without zeros in front, and perhaps one text in front of them
+ * all: the longer one is larger. */
 static int compare(const void *a, const void *b)
 {
     const char *one = ((const bal_diff_group *)a)->name;

@@ -48,21 +48,19 @@ static bool is_unmeasured(const bal_diff_row *row)
 
 static int add_groups(bal_diff_weights *self, const bal_diff_row *row)
 {
-    char module[BAL_MODULE_ROOM];
-    char name[24];
+    char name[BAL_MODULE_ROOM];
     size_t layer;
     bool unmeasured = is_unmeasured(row) || row->change == BAL_ADDED ||
                       row->change == BAL_REMOVED || row->change == BAL_RESHAPED;
     int rc = 0;
 
-    bal_part_of(row->name, &layer, module);
-    if (layer != BAL_NONE) {
-        snprintf(name, sizeof(name), "%zu", layer);
+    bal_part_layer(row->name, &layer, name);
+    if (layer != BAL_NONE)
         rc = bal_diff_groups_add(&self->layers, name, row, unmeasured,
                                  &self->err);
-    }
+    bal_part_of(row->name, &layer, name);
     return rc ? rc
-              : bal_diff_groups_add(&self->modules, module, row, unmeasured,
+              : bal_diff_groups_add(&self->modules, name, row, unmeasured,
                                     &self->err);
 }
 

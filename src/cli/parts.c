@@ -2,6 +2,7 @@
  * first number is that of a layer. */
 #include "cli/parts.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/utf8.h"
@@ -139,19 +140,45 @@ static const char *skip(const char *name, const char *front)
     return strncmp(name, front, len) != 0 ? name : name + len;
 }
 
+/* What tells its stack of layers from others into out; the layer, BAL_NONE:
+ * there is none. rest: what is behind it. */
+static size_t find_layer(label *out, const char **rest)
+{
+    part one;
+
+    while (next(rest, &one)) {
+        if (is_number(one))
+            return number(one);
+        if (!is_plain(one))
+            put_part(out, one);
+    }
+    return BAL_NONE;
+}
+
+void bal_part_layer(const char *name, size_t *layer, char text[BAL_MODULE_ROOM])
+{
+    label out = { text, 0 };
+    char digits[24];
+    const char *rest = name;
+
+    *layer = find_layer(&out, &rest);
+    if (*layer == BAL_NONE)
+        out.len = 0;
+    else if (out.len)
+        put(&out, " ", 1);
+    if (*layer != BAL_NONE) {
+        snprintf(digits, sizeof(digits), "%zu", *layer);
+        put(&out, digits, strlen(digits));
+    }
+    finish(&out);
+}
+
 void bal_part_of(const char *name, size_t *layer, char module[BAL_MODULE_ROOM])
 {
     label out = { module, 0 };
     const char *rest = name;
-    part one;
 
-    *layer = BAL_NONE;
-    while (*layer == BAL_NONE && next(&rest, &one)) {
-        if (is_number(one))
-            *layer = number(one);
-        else if (!is_plain(one))
-            put_part(&out, one);
-    }
+    *layer = find_layer(&out, &rest);
     if (*layer == BAL_NONE) {
         out.len = 0;
         rest = skip(name, "base_model.model.");

@@ -15,5 +15,8 @@
  * have there does not. Without a layer it is the whole name, but for
  * "base_model.model.". Names that are longer lose their front. */
 void bal_part_of(const char *name, size_t *layer, char module[BAL_MODULE_ROOM]);
+/* The same layer, and what to call it: "12", "decoder 12"; "" without one. */
+void bal_part_layer(const char *name, size_t *layer,
+                    char text[BAL_MODULE_ROOM]);
 
 #endif

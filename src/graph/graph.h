@@ -250,6 +250,10 @@ BAL_CHECK int bal_graph_intended(bal_graph *self, const char *except,
                                  bool named, bal_intended_fn *fn, void *ctx,
                                  bal_error *err);
 
+/* Take norms away that something else has written to: whoever wants one reads
+ * the block. */
+BAL_CHECK int bal_graph_norms_mend(bal_graph *self, bal_error *err);
+
 /* ---- counting ---------------------------------------------------------- */
 
 /* Blocks by codec: how many, bytes decoded and at rest. tenant 0: of all. */

@@ -2,6 +2,7 @@
  * row that is not to be believed is as good as none, for whoever has the bytes
  * can find it anew. */
 #include <math.h>
+#include <string.h>
 
 #include "core/arith.h"
 #include "core/error.h"
@@ -82,4 +83,62 @@ int bal_graph_norm(bal_graph *self, int64_t tenant, const bal_id *id,
     *squares = found.squares;
     *there = found.there;
     return 0;
+}
+
+typedef struct bad_norms {
+    bal_buf rows; /* int64_t of the block, then the dtype with a NUL */
+} bad_norms;
+
+static void bad_norms_done(bad_norms *self)
+{
+    bal_buf_done(&self->rows);
+}
+
+static int note_bad(void *ctx, const bal_value *columns, size_t count,
+                    bal_error *err)
+{
+    bad_norms *self = ctx;
+    const char *dtype = NULL;
+
+    if (bal_seal_fits(BAL_SEALED_NORMS, &columns[1], count - 1))
+        return 0;
+    int rc = bal_column_text(&dtype, &columns[3], err);
+    if (!rc)
+        rc = bal_buf_append(&self->rows, &columns[0].number, sizeof(int64_t),
+                            err);
+    return rc ? rc : bal_buf_append(&self->rows, dtype, strlen(dtype) + 1, err);
+}
+
+static int take_bad(bal_graph *self, const bad_norms *bad, bal_error *err)
+{
+    int rc = 0;
+
+    for (size_t at = 0; at < bad->rows.len && !rc;) {
+        int64_t block;
+        memcpy(&block, bad->rows.data + at, sizeof(block));
+        const char *dtype = bad->rows.data + at + sizeof(block);
+        const bal_value args[] = { bal_int(block), bal_text(dtype) };
+        rc = bal_db_run(self->db,
+                        "DELETE FROM norms WHERE block = $1 AND dtype = $2",
+                        args, 2, NULL, err);
+        at += sizeof(block) + strlen(dtype) + 1;
+    }
+    return rc;
+}
+
+int bal_graph_norms_mend(bal_graph *self, bal_error *err)
+{
+    BAL_LOCAL(bad_norms) bad = { { 0 } };
+    BAL_LOCAL(bal_tx) tx = { 0 };
+    int rc = bal_tx_begin(&tx, self->db, BAL_TX_WRITE, err);
+
+    if (!rc)
+        rc = bal_db_query(self->db,
+                          "SELECT n.block, n.seal, b.id, n.dtype, n.squares "
+                          "FROM norms n LEFT JOIN blocks b "
+                          "ON b.number = n.block",
+                          NULL, 0, note_bad, &bad, err);
+    if (!rc)
+        rc = take_bad(self, &bad, err);
+    return rc ? rc : bal_tx_commit(&tx, err);
 }

@@ -137,7 +137,11 @@ int bal_fsck(bal_store *store, bal_tenant *tenant,
         &lock, store, repair ? BAL_LOCK_EXCLUSIVE : BAL_LOCK_SHARED, err);
     if (rc)
         return rc;
-    rc = bal_graph_check(store->graph, fast, tell_fault, &self, err);
+    if (repair)
+        rc = bal_graph_norms_mend(store->graph, err);
+    rc = bal_fsck_unreadable(&self, rc, err);
+    if (!rc)
+        rc = bal_graph_check(store->graph, fast, tell_fault, &self, err);
     if (!rc)
         rc = check_temporaries(&self, err);
     if (!rc)

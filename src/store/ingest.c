@@ -9,6 +9,7 @@
 #include "core/arith.h"
 #include "core/error.h"
 #include "core/hash.h"
+#include "model/alike.h"
 #include "model/sums.h"
 #include "store/pack.h"
 
@@ -142,6 +143,7 @@ static void measure(const put_job *self, const bal_pack_block *block,
     if (block->count == 1 && entry->part == BAL_PART_TENSOR &&
         entry->size > block_size / 2 &&
         bal_squares_kept(&level, entry->dtype, block_size) &&
+        level <= BAL_ALIKE_LEVEL &&
         bal_squares(&row->squares, entry->dtype, bytes))
         row->dtype = bal_dtype_name(entry->dtype);
 }

@@ -295,3 +295,15 @@ def test_deltas_of_different_bases_are_not_the_same(tmp_path):
     got = diff(store, "d1", "d2")
     assert [row["tensor"] for row in got["changed"]] == ["n"]
     assert got["relative_change"] is None
+
+
+def test_stacks_of_layers_are_told_apart(tmp_path):
+    from support import f32, save
+    store = Store(tmp_path)
+    for ref, value in (("a", 1.0), ("b", 2.0)):
+        save(tmp_path / ref / "model.safetensors", {
+            "encoder.layers.0.w.weight": ("F32", (1,), f32(value)),
+            "decoder.layers.0.w.weight": ("F32", (1,), f32(100))})
+        store("commit", f"./{ref}", "-m", ref, "--ref", ref)
+    assert {r["name"]: r["relative"] for r in diff(store)["layers"]} == {
+        "encoder 0": 1.0, "decoder 0": 0.0}

@@ -179,6 +179,15 @@ def test_a_norm_that_somebody_wrote_to_is_not_believed(store, numbers, change):
     assert diff(store, "a", "b") == numbers
 
 
+@pytest.mark.parametrize("change", ["squares = zeroblob(8)", "dtype = 'F32'",
+                                    "seal = NULL"])
+def test_repair_takes_such_a_norm_away(store, numbers, change):
+    sql(store, f"UPDATE OR IGNORE norms SET {change}")
+    assert store("fsck", "--repair").out == "consistent\n"
+    assert store("fsck").out == "consistent\n"
+    assert diff(store, "a", "b") == numbers
+
+
 def test_what_is_stored_anew_is_measured(store, numbers):
     before = sql(store, "SELECT * FROM norms ORDER BY block")
     sql(store, "DELETE FROM norms")
