@@ -72,7 +72,8 @@ int bal_server_refused(const bal_server *self, const char *path, int status,
     return rc;
 }
 
-/* A token may well be U+0000, which our texts cannot hold. */
+/* A token may well be U+0000, which our texts cannot hold: its picture stands
+ * for it, not U+FFFD, which stands for parts of characters. */
 static void replace_zeros(bal_buf *body)
 {
     static const char mark[] = { '\\', 'u', '2', '4', '0', '0' };

@@ -687,19 +687,20 @@ def test_what_is_odd_but_right_is_taken(place, case):
 
 
 def test_tokens_that_may_be_several_are_not_among_the_likely(place):
-    """Halves of a character all look the same, and so do twins."""
+    """Halves of a character all look the same, and so do twins; a NUL, which is
+    told as its picture, is itself."""
     engine = Engine()
     said = [("\ufffd", -0.5, [("\ufffd", -0.5), ("a", -2.0)]),
-            ("\0", -0.5, [("\0", -0.5), ("b", -2.0), ("c\ufffd", -3.0)]),
+            ("\0", -0.5, [("\0", -0.5), ("b", -2.0), ("\ufffd", -3.0)]),
             ("d", -0.5, [("d", -0.5), ("e", -2.0), ("d", -3.0)])]
     engine.said[NAME] = said
     place.set([PROBES[0], PROBES[2]])
     with Server(engine) as server:
         answers, _, _ = place.answers(server.url)
-    assert answers["a"][0]["output"] == "\ufffd\ufffdd"
+    assert answers["a"][0]["output"] == "\ufffd\u2400d"
     for id, last in (("a", [["e", -2.0]]), ("c", [["e", -2.0]])):
         assert [row["top"] for row in answers[id][0]["tokens"]] == [
-            [["a", -2.0]], [["b", -2.0]], last]
+            [["a", -2.0]], [["\u2400", -0.5], ["b", -2.0]], last]
 
 
 def test_what_a_model_thought_is_no_answer(place):
