@@ -190,6 +190,20 @@ static void show_json(bal_cli *cli, const bal_commit *commit,
     bal_doc_close(&json, &cli->out);
 }
 
+/* What it answered to. */
+static int show_answers(void *ctx, const bal_fingerprint_info *info)
+{
+    bal_out *out = ctx;
+
+    bal_out_text(out, "%-10s %" PRIu64 " to probe set ", "answers",
+                 info->answers);
+    bal_out_id(out, &info->probes);
+    bal_out_text(out, "  ");
+    bal_out_safe(out, info->terms);
+    bal_out_text(out, "\n");
+    return 0;
+}
+
 static int run(bal_cli *cli, const void *values, bal_error *err)
 {
     BAL_OWN(bal_commit) commit = NULL;
@@ -220,16 +234,17 @@ static int run(bal_cli *cli, const void *values, bal_error *err)
         show_tensors(&cli->out, model);
     else
         line(&cli->out, "broken", broken.text);
-    return 0;
+    return bal_fingerprint_each(cli->tenant, &id, show_answers, &cli->out, err);
 }
 
 const bal_command bal_cmd_show = {
     .name = "show",
     .synopsis = "SPEC",
     .summary = "show everything about one commit",
-    .about = "What the commit records, a view's recipe, and its tensors in "
-             "sum; 'ballast ls' lists them. With --json the tensors are "
-             "listed, null for a view that lost an input.",
+    .about =
+        "What the commit records, a view's recipe, its tensors in sum "
+        "('ballast ls' lists them), and what it answered. With --json the tensors are "
+        "listed, null for a view that lost an input.",
     .examples = "ballast show main~2\n",
     .arg = "SPEC",
     .needs = BAL_NEEDS_TENANT,

@@ -336,6 +336,13 @@ def test_sets_are_listed_shown_and_forgotten(store):
     assert run("--root", store.root, "fsck", "--all").out == "consistent\n"
 
 
+def test_a_commit_shows_what_it_answered(store):
+    name = ask(store).json["probe_set"]
+    assert f"answers    3 to probe set {name[:12]}  " in store("show",
+                                                              "main").out
+    assert "answers " not in store("show", "main~1").out
+
+
 def test_a_recorded_set_can_be_asked_again(store):
     first = ask(store, "main").json
     again = store("--json", "fingerprint", "main~1", "--probe-set",
