@@ -112,7 +112,7 @@ static int set_all(settings *self, const bal_question *question,
 /* ---- asking ------------------------------------------------------------- */
 
 static int ask_in(const bal_question *question, const char *folder,
-                  bal_exchange_child *child, const bal_exchange_to *to,
+                  const bal_exchange_child *child, const bal_exchange_to *to,
                   bal_error *err)
 {
     BAL_LOCAL(settings) with = { .count = 0 };
@@ -123,13 +123,14 @@ static int ask_in(const bal_question *question, const char *folder,
         rc = set_all(&with, question, folder, NULL, err);
     if (rc)
         return rc;
-    child->env = with.env;
-    return bal_exchange_run(child, question, to, err);
+    bal_exchange_child told = *child;
+    told.env = with.env;
+    return bal_exchange_run(&told, question, to, err);
 }
 
 static int ask_by_stream(const bal_question *question, const char *folder,
-                         bal_exchange_child *child, const bal_exchange_to *to,
-                         bal_error *err)
+                         const bal_exchange_child *child,
+                         const bal_exchange_to *to, bal_error *err)
 {
     BAL_LOCAL(settings) with = { .count = 0 };
     BAL_LOCAL(bal_stream) tensors = { .model = NULL };
@@ -141,12 +142,13 @@ static int ask_by_stream(const bal_question *question, const char *folder,
         rc = set_all(&with, question, folder, "3", err);
     if (rc)
         return rc;
-    child->env = with.env;
-    child->stream = &tensors;
-    return bal_exchange_run(child, question, to, err);
+    bal_exchange_child fed = *child;
+    fed.env = with.env;
+    fed.stream = &tensors;
+    return bal_exchange_run(&fed, question, to, err);
 }
 
-static int run(const bal_question *question, bal_exchange_child *child,
+static int run(const bal_question *question, const bal_exchange_child *child,
                bool stream, const bal_exchange_to *to, bal_error *err)
 {
     char *folder = bal_path_join(question->scratch, "model");
@@ -164,7 +166,7 @@ static int process_ask(const bal_question *question, bal_answer_fn *fn,
 {
     const bal_ask_options *options = question->options;
     const char *const argv[] = { "/bin/sh", "-c", options->command, NULL };
-    bal_exchange_child child = { .argv = argv, .what = "the runner" };
+    const bal_exchange_child child = { .argv = argv, .what = "the runner" };
     const bal_exchange_to to = { fn, ctx, about };
 
     return run(question, &child, options->flags & BAL_ASK_STREAM, &to, err);
@@ -176,7 +178,8 @@ static int peft_ask(const bal_question *question, bal_answer_fn *fn, void *ctx,
     const char *python = getenv("BALLAST_PYTHON");
     const char *const argv[] = { python && python[0] ? python : "python3", "-c",
                                  bal_peft_script, NULL };
-    bal_exchange_child child = { .argv = argv, .what = "the peft runner" };
+    const bal_exchange_child child = { .argv = argv,
+                                       .what = "the peft runner" };
     const bal_exchange_to to = { fn, ctx, about };
 
     if (bal_model_facts(question->model)->kind == BAL_KIND_ADAPTER &&
