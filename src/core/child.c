@@ -20,6 +20,7 @@ enum {
     FEEDS_MAX = BAL_CHILD_PIPES - 2,
     PIECE = 64 << 10,
     TAIL = 4 << 10,
+    LAST = 64,  /* reads of what a pipe may hold at the end */
     TICK = 100, /* milliseconds between looks at the clock */
 };
 
@@ -257,6 +258,26 @@ static bool is_quiet(const child *self, const watch *all)
     return true;
 }
 
+static bool is_ready(int fd)
+{
+    struct pollfd one = { .fd = fd, .events = POLLIN };
+
+    return fd >= 0 && poll(&one, 1, 0) > 0;
+}
+
+/* What it wrote before it ended may have come after the last look. Of what it
+ * left running no more is taken than that: it may go on for ever. */
+static int take_last(child *self, bal_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < LAST && is_ready(self->out) && !rc; i++)
+        rc = drain(self, &self->out, err);
+    for (size_t i = 0; i < LAST && is_ready(self->errors) && !rc; i++)
+        rc = drain(self, &self->errors, err);
+    return rc ? rc : take_rest(self, err);
+}
+
 /* Until it has closed its output. */
 static int attend(child *self, bal_error *err)
 {
@@ -269,7 +290,7 @@ static int attend(child *self, bal_error *err)
         if (poll(all.fds, all.count, TICK) < 0 && errno != EINTR)
             return bal_fail_errno(err, "waiting for '%s'", self->job->argv[0]);
         if (is_quiet(self, &all) && has_ended(self))
-            return take_rest(self, err);
+            return take_last(self, err);
         int rc = bal_work_poll(self->work, err);
         if (!rc)
             rc = too_slow(self, err);
