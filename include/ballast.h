@@ -926,10 +926,10 @@ BAL_API BAL_CHECK int bal_bisect(bal_bisected *out, bal_tenant *tenant,
  * Log-probabilities are compared where a's and b's answers have the same tokens
  * in front, the first that differs included: further on the two are not asked
  * the same. At each of these tokens the likely ones that both list are taken
- * one by one, everything else of either is one rest; the Kullback-Leibler
- * divergence of a from b, sum p ln(p / q) in nats, is that of these classes,
- * and so a lower bound of that over the vocabulary (data processing
- * inequality). */
+ * one by one, everything else of either is one rest (b's 2^-20 at least: what
+ * float32 can tell of it); the Kullback-Leibler divergence of a from b, sum p
+ * ln(p / q) in nats, is that of these classes, and so a lower bound of that over
+ * the vocabulary (data processing inequality). */
 typedef struct bal_behaviour {
     uint64_t total;    /* probes that both answered */
     uint64_t moved;    /* where no answer of b is one of a */

@@ -18,8 +18,8 @@ static int put_set(bal_graph *self, int64_t tenant, const bal_probes_row *row,
         bal_int(tenant),
         bal_id_value(&row->id),
         bal_int((int64_t)row->probes),
-        bal_blob(row->body.data, row->body.len),
         bal_int(row->created_at),
+        bal_blob(row->body.data, row->body.len),
     };
 
     return bal_sealed_put(self->db, BAL_SEALED_PROBE_SETS, columns, NULL, err);
@@ -54,8 +54,8 @@ static int put_row(bal_graph *self, int64_t tenant,
         bal_id_value(&row->probes),
         bal_text(row->terms),
         bal_int((int64_t)row->answers),
-        bal_blob(row->body.data, row->body.len),
         bal_int(row->created_at),
+        bal_blob(row->body.data, row->body.len),
     };
 
     int rc = check_answers(self, columns, row, err);
@@ -142,25 +142,30 @@ static int pass_row(void *ctx, const bal_value *columns, size_t count,
     return job->fn(job->ctx, &row, err);
 }
 
+#define LIST   "SELECT " FINGERPRINT " FROM fingerprints WHERE tenant = $1 "
+#define LATEST "ORDER BY created_at DESC, number DESC"
+
 int bal_graph_fingerprints(bal_graph *self, int64_t tenant,
                            const bal_id *commit, const bal_id *probes,
                            bal_fingerprint_row_fn *fn, void *ctx,
                            bal_error *err)
 {
+    /* Each by an index: a table of answers is long to walk through. */
+    static const char *const sql[] = {
+        LIST LATEST,
+        LIST "AND commit_id = $2 " LATEST,
+        LIST "AND commit_id = $2 AND probes = $3 " LATEST,
+    };
     const bal_value args[] = {
         bal_int(tenant),
         bal_id_value(commit),
         bal_id_value(probes),
     };
+    size_t which = commit ? 1 + (probes != NULL) : 0;
     row_job job = { .fn = fn, .ctx = ctx };
 
-    return bal_db_query(self->db,
-                        "SELECT " FINGERPRINT " FROM fingerprints "
-                        "WHERE tenant = $1 "
-                        "AND commit_id = COALESCE($2, commit_id) "
-                        "AND probes = COALESCE($3, probes) "
-                        "ORDER BY created_at DESC, number DESC",
-                        args, 3, pass_row, &job, err);
+    return bal_db_query(self->db, sql[which], args, 1 + which, pass_row, &job,
+                        err);
 }
 
 int bal_graph_fingerprint(bal_graph *self, int64_t tenant,

@@ -32,7 +32,8 @@ BAL_CHECK int bal_graph_fingerprint_put(bal_graph *self, int64_t tenant,
                                         bal_error *err);
 typedef int bal_fingerprint_row_fn(void *ctx, const bal_fingerprint_row *row,
                                    bal_error *err);
-/* Without bodies, the latest first; commit, probes NULL: of any. */
+/* Without bodies, the latest first; commit NULL: of any; probes NULL, or none
+ * without a commit: of any. */
 BAL_CHECK int bal_graph_fingerprints(bal_graph *self, int64_t tenant,
                                      const bal_id *commit, const bal_id *probes,
                                      bal_fingerprint_row_fn *fn, void *ctx,

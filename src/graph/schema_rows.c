@@ -201,15 +201,16 @@ const bal_migration bal_migrations[] = {
       "  PRIMARY KEY (block, base)\n"
       ") STRICT, WITHOUT ROWID" },
     { 3, NULL, "CREATE INDEX bases_of_base ON bases (base)" },
-    /* What models were asked and what they answered. By ids, as exports are. */
+    /* What models were asked and what they answered. By ids, as exports are.
+     * What lists show stands in front of the body, which is long. */
     { 4, "sqlite",
       "CREATE TABLE probe_sets (\n"
       "  number INTEGER PRIMARY KEY,\n"
       "  tenant INTEGER NOT NULL REFERENCES tenants (tenant),\n"
       "  id BLOB NOT NULL CHECK (length(id) = 32),\n"
       "  probes INTEGER NOT NULL CHECK (probes > 0),\n"
-      "  body BLOB NOT NULL,\n"
       "  created_at INTEGER NOT NULL,\n"
+      "  body BLOB NOT NULL,\n"
       "  seal BLOB,\n"
       "  UNIQUE (tenant, id)\n"
       ") STRICT" },
@@ -221,8 +222,8 @@ const bal_migration bal_migrations[] = {
       "  probes BLOB NOT NULL CHECK (length(probes) = 32),\n"
       "  terms TEXT NOT NULL,\n"
       "  answers INTEGER NOT NULL CHECK (answers >= 0),\n"
-      "  body BLOB NOT NULL,\n"
       "  created_at INTEGER NOT NULL,\n"
+      "  body BLOB NOT NULL,\n"
       "  seal BLOB,\n"
       "  UNIQUE (tenant, commit_id, probes, terms)\n"
       ") STRICT" },

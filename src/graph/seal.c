@@ -113,7 +113,7 @@ static const bal_seal_row rows[] = {
         .what = "id",
         .keys = 2,
         .since = 4,
-        .columns = { "tenant", "id", "probes", "body", "created_at" },
+        .columns = { "tenant", "id", "probes", "created_at", "body" },
     },
     [BAL_SEALED_FINGERPRINTS] = {
         .table = "fingerprints",
@@ -122,7 +122,7 @@ static const bal_seal_row rows[] = {
         .keys = 4,
         .since = 4,
         .columns = { "tenant", "commit_id", "probes", "terms", "answers",
-                     "body", "created_at" },
+                     "created_at", "body" },
     },
     [BAL_SEALED_NORMS] = {
         .table = "norms",
