@@ -928,8 +928,8 @@ BAL_API BAL_CHECK int bal_bisect(bal_bisected *out, bal_tenant *tenant,
  * the same. At each of these tokens the likely ones that both list are taken
  * one by one, everything else of either is one rest (b's 2^-20 at least: what
  * float32 can tell of it); the Kullback-Leibler divergence of a from b, sum p
- * ln(p / q) in nats, is that of these classes, and so a lower bound of that over
- * the vocabulary (data processing inequality). */
+ * ln(p / q) in nats, is that of these classes, and so a lower bound of that
+ * over the vocabulary (data processing inequality). */
 typedef struct bal_behaviour {
     uint64_t total;    /* probes that both answered */
     uint64_t moved;    /* where no answer of b is one of a */
