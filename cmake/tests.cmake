@@ -48,7 +48,7 @@ file(GLOB support CONFIGURE_DEPENDS ${dir}/support/*.c)
 list(FILTER support EXCLUDE REGEX "/fuzz_main\\.c$")
 add_library(bal-test INTERFACE)
 target_include_directories(bal-test INTERFACE ${dir})
-target_link_libraries(bal-test INTERFACE bal-warn ballast-static blake3
+target_link_libraries(bal-test INTERFACE bal-warn ballast-program blake3
                       PkgConfig::CMOCKA)
 if(support)
     add_library(support STATIC ${support})
@@ -101,18 +101,6 @@ foreach(file ${files})
     string(REPLACE "_" "-" name ${name})
     bal_test_program(${name} ${file})
 endforeach()
-
-# What the program is made of and can be tried without it.
-if(TARGET unit-plot)
-    set(drawing ${PROJECT_SOURCE_DIR}/src/cli)
-    file(GLOB drawing CONFIGURE_DEPENDS
-         ${drawing}/parts.c ${drawing}/svg.c ${drawing}/plot*.c)
-    add_library(drawing STATIC ${drawing})
-    target_link_libraries(drawing PRIVATE bal-source ballast-static)
-    foreach(name parts plot)
-        target_link_libraries(unit-${name} PRIVATE drawing)
-    endforeach()
-endif()
 
 # ---- torture: torture_x*.c takes x.c and x_*.c; __wrap_y defined in one of them
 # asks the linker to wrap y. What runs in threads is labelled races, too.

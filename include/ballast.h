@@ -1254,6 +1254,164 @@ BAL_API void bal_text_free(char *text);
 BAL_API BAL_CHECK int bal_exported(bal_tenant *tenant, const bal_id *commit,
                                    const char *path, bal_error *err);
 
+/* ---- serving: streams, engines, exports --------------------------------- */
+
+/* A model's tensors as the bytes of one safetensors file: the file that they
+ * were committed from, where it was one and still fits; else the one that
+ * bal_model_write would make if it made one. Keeps a reference on the model. */
+typedef struct bal_stream bal_stream;
+/* EINVAL: a model without tensors. */
+BAL_API BAL_CHECK int bal_stream_open(bal_stream **out, bal_model *model,
+                                      bal_error *err);
+BAL_API uint64_t bal_stream_size(const bal_stream *self); /* bytes */
+/* Bytes [offset, offset + len), wherever they begin. Any number of threads. */
+BAL_API BAL_CHECK int bal_stream_read(bal_stream *self, uint64_t offset,
+                                      void *to, size_t len, bal_error *err);
+BAL_API void bal_stream_free(bal_stream *self);
+
+/* What serves adapters, and what is known of it. */
+typedef struct bal_engine_info {
+    const char *name;    /* vllm sglang llama.cpp peft */
+    const char *version; /* "vLLM 0.32.0": where its rules were learned */
+    uint64_t max_rank;   /* that it takes unless it is started with another;
+                            0: any */
+} bal_engine_info;
+BAL_API size_t bal_engine_count(void);
+BAL_API const bal_engine_info *bal_engine_at(size_t i);
+/* NULL: no such engine. */
+BAL_API const bal_engine_info *bal_engine_find(const char *name);
+
+/* What an engine makes of something that an adapter has. */
+typedef enum bal_outcome {
+    BAL_OUTCOME_REFUSED, /* it does not load the adapter */
+    BAL_OUTCOME_WRONG,   /* it loads it, and answers as another model would */
+    BAL_OUTCOME_FATAL,   /* it loads it, and a later request ends the server */
+    BAL_OUTCOME_ADAPTED, /* one of these, before bal_lora_adapt rewrote it */
+    BAL_OUTCOME_NOTED,   /* no harm: something that it passes over */
+} bal_outcome;
+
+typedef struct bal_preflight_row {
+    const char *rule; /* "rank-pattern": docs/serving.md has the list */
+    bal_outcome outcome;
+    const char *engine; /* "vLLM 0.32.0" */
+    const char *where;  /* the tensor, module or key of the config; "": all */
+    const char *text;   /* one line: what is so, and what comes of it */
+} bal_preflight_row;
+typedef int bal_preflight_fn(void *ctx, const bal_preflight_row *row);
+
+typedef struct bal_serving_options {
+    const char *engine; /* a bal_engine_info's name */
+    bal_model *base;    /* whose modules and shapes are compared; NULL: none */
+    uint64_t max_rank;  /* that the server was started with; 0: the engine's */
+} bal_serving_options;
+
+/* Calls fn for each rule that an adapter meets, by rule, then by place; reads
+ * its tensors through once. None with an outcome of REFUSED, WRONG or FATAL:
+ * the engine answers as PEFT would. EINVAL: no PEFT adapter, no such engine. */
+BAL_API BAL_CHECK int bal_preflight(bal_model *adapter,
+                                    const bal_serving_options *options,
+                                    bal_preflight_fn *fn, void *ctx,
+                                    bal_error *err);
+/* The same maps in a form that the engine takes: scales, rslora and patterns
+ * folded into B, ranks filled up with zeros to one, modules that it wants
+ * beside others added as zeros (base is needed for their shapes), names and
+ * config as it expects them. Each rule that this answers is told to fn as
+ * ADAPTED, with the rounding that it took where it is not exact; what it cannot
+ * answer is left, for bal_preflight to find. The adapter itself (a reference)
+ * where nothing is to be done. Keeps a reference on the adapter. EINVAL as
+ * above. */
+BAL_API BAL_CHECK int bal_lora_adapt(bal_model **out, bal_model *adapter,
+                                     const bal_serving_options *options,
+                                     bal_preflight_fn *fn, void *ctx,
+                                     bal_error *err);
+/* Writes a LoRA adapter as a GGUF file for llama.cpp, complete or not at all,
+ * with the names and the order of rows that its own converter gives that base
+ * (its config.json says which architecture), alpha folded into B. Tensors keep
+ * their dtype where GGUF has it, else they are F32. EEXISTS; EINVAL: no base;
+ * EUNSUPPORTED names the architecture, module or tensor that it has no name
+ * for. */
+BAL_API BAL_CHECK int bal_gguf_write(const char *out, bal_model *adapter,
+                                     bal_model *base, bal_error *err);
+
+enum bal_export_flags {
+    BAL_EXPORT_ADAPT = 1, /* bal_lora_adapt for the engine */
+};
+
+typedef struct bal_export_options {
+    const char *dir;           /* made if need be */
+    bal_serving_options serve; /* engine NULL: as it is, no pre-flight */
+    bal_preflight_fn *told;    /* each rule that was met; NULL: none */
+    void *ctx;
+    unsigned flags;
+} bal_export_options;
+
+typedef struct bal_exported_info {
+    const char *name; /* that a server is to know it by: tenant-ref-<8 hex>, or
+                         tenant-<12 hex>; never the same for two contents */
+    const char *path; /* of the folder, absolute: <dir>/<tenant>/<commit> */
+    const char *tenant;
+    const char *ref; /* NULL: the spec was no ref */
+    bal_id commit, manifest;
+    uint32_t int_id;
+    const char *base_model; /* NULL: not told */
+    uint64_t rank;          /* the highest of its modules */
+    bool reused;            /* it was there, and was verified */
+} bal_exported_info;
+typedef int bal_exported_fn(void *ctx, const bal_exported_info *info);
+
+/* Writes an adapter commit (or a view of adapters) as a folder that an engine
+ * loads, complete or not at all, with a ballast.json that has the digest of
+ * each file; files that another export of the tenant in that place has
+ * already are hard links to it. One that is there is verified by these digests:
+ * not read as whole if it is right, an error (ECONFLICT) if it is not what is
+ * asked for, since a server may have it loaded; ECORRUPT if it was changed.
+ * Resolves spec once. fn is called once. EUNSUPPORTED: not an adapter, or a
+ * rule of the engine's that it meets (the first; all are told). EBROKEN: a view
+ * that lost an input, even though the folder may be there. The folder is noted
+ * as by bal_exported. */
+BAL_API BAL_CHECK int bal_export(bal_tenant *tenant, const char *spec,
+                                 const bal_export_options *options,
+                                 bal_exported_fn *fn, void *ctx,
+                                 bal_error *err);
+/* A folder that was (why NULL) or was not removed, and why not. */
+typedef int bal_pruned_fn(void *ctx, const char *path, const char *why);
+/* Removes the tenant's exports below dir but those of the commits kept: only
+ * folders that bal_export wrote and nobody changed, and none that a server is
+ * known to have loaded (bal_loaded_each). */
+BAL_API BAL_CHECK int bal_export_prune(bal_tenant *tenant, const char *dir,
+                                       const bal_id *keep, size_t count,
+                                       bal_pruned_fn *fn, void *ctx,
+                                       bal_error *err);
+
+/* What a server was told to load. */
+typedef struct bal_loaded {
+    const char *server; /* URL, without user and password */
+    const char *name;   /* that it has there */
+    const char *path;   /* of the folder */
+    bal_id commit;
+    int64_t loaded_at;
+    int64_t unloaded_at; /* 0: not unloaded. An engine may keep the weights in
+                            memory after that until it is restarted */
+} bal_loaded;
+/* Notes it, durably; server and name again: replaced. ENOTFOUND: the commit is
+ * not there (any more). */
+BAL_API BAL_CHECK int bal_loaded_put(bal_tenant *tenant, const bal_loaded *row,
+                                     bal_error *err);
+typedef int bal_loaded_fn(void *ctx, const bal_loaded *row);
+/* Of a commit, or of all (NULL), by server and name. */
+BAL_API BAL_CHECK int bal_loaded_each(bal_tenant *tenant, const bal_id *commit,
+                                      bal_loaded_fn *fn, void *ctx,
+                                      bal_error *err);
+/* Takes back the note of a server, as after its restart. */
+BAL_API BAL_CHECK int bal_loaded_drop(bal_tenant *tenant, const char *server,
+                                      const char *name, bal_error *err);
+
+/* A number that differs from an earlier one if anything that the store's
+ * database knows has changed between; it may differ without that. Costs no
+ * query, for who asks at every request. */
+BAL_API BAL_CHECK int bal_store_changes(uint64_t *out, bal_store *self,
+                                        bal_error *err);
+
 /* ---- upkeep ------------------------------------------------------------ */
 
 typedef struct bal_problem {

@@ -279,9 +279,9 @@ static int run_once(const bal_exchange_child *child,
     talk.what = child->what;
     bal_child_feed feeds[2] = { { 0, bal_exchange_fill, &talk } };
     if (child->stream) {
-        bal_stream_rewind(child->stream);
+        bal_feed_rewind(child->stream);
         feeds[1] =
-            (bal_child_feed){ BAL_STREAM_FD, bal_stream_fill, child->stream };
+            (bal_child_feed){ BAL_FEED_FD, bal_feed_fill, child->stream };
     }
     const bal_child_job job = {
         .argv = child->argv,

@@ -5,7 +5,7 @@
 
 #include "core/child.h"
 #include "probe/runner.h"
-#include "probe/stream.h"
+#include "probe/feed.h"
 
 /* Where answers go. */
 typedef struct bal_exchange_to {
@@ -38,7 +38,7 @@ void bal_exchange_done(bal_exchange *self);
 typedef struct bal_exchange_child {
     const char *const *argv;
     const char *const *env;
-    bal_stream *stream; /* goes in beside the probes; NULL: nothing does */
+    bal_feed *stream; /* goes in beside the probes; NULL: nothing does */
     const char *what;
 } bal_exchange_child;
 BAL_CHECK int bal_exchange_run(const bal_exchange_child *child,

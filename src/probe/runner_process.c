@@ -10,7 +10,7 @@
 #include "core/str.h"
 #include "probe/exchange.h"
 #include "probe/peft_script.h"
-#include "probe/stream.h"
+#include "probe/feed.h"
 
 /* ---- what is asked for -------------------------------------------------- */
 
@@ -133,11 +133,11 @@ static int ask_by_stream(const bal_question *question, const char *folder,
                          const bal_exchange_to *to, bal_error *err)
 {
     BAL_LOCAL(settings) with = { .count = 0 };
-    BAL_LOCAL(bal_stream) tensors = { .model = NULL };
-    int rc = bal_stream_sides(folder, question->model, err);
+    BAL_LOCAL(bal_feed) tensors = { .model = NULL };
+    int rc = bal_feed_sides(folder, question->model, err);
 
     if (!rc)
-        rc = bal_stream_init(&tensors, question->model, err);
+        rc = bal_feed_init(&tensors, question->model, err);
     if (!rc)
         rc = set_all(&with, question, folder, "3", err);
     if (rc)

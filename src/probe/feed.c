@@ -1,5 +1,5 @@
 /* Header, then tensor after tensor, in pieces. */
-#include "probe/stream.h"
+#include "probe/feed.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,13 +13,13 @@
 
 enum { PIECE = 1 << 20 };
 
-void bal_stream_done(bal_stream *self)
+void bal_feed_done(bal_feed *self)
 {
     free(self->entries);
     bal_buf_done(&self->head);
 }
 
-int bal_stream_init(bal_stream *self, bal_model *model, bal_error *err)
+int bal_feed_init(bal_feed *self, bal_model *model, bal_error *err)
 {
     size_t count = bal_model_count(model);
     const bal_tensor **tensors = calloc(count + 1, sizeof(void *));
@@ -48,16 +48,16 @@ int bal_stream_init(bal_stream *self, bal_model *model, bal_error *err)
     return rc ? rc : bal_buf_append(&self->head, header.data, header.len, err);
 }
 
-void bal_stream_rewind(bal_stream *self)
+void bal_feed_rewind(bal_feed *self)
 {
     self->begun = false;
     self->at = 0;
     self->offset = 0;
 }
 
-int bal_stream_fill(void *ctx, bal_buf *to, bal_error *err)
+int bal_feed_fill(void *ctx, bal_buf *to, bal_error *err)
 {
-    bal_stream *self = ctx;
+    bal_feed *self = ctx;
 
     if (!self->begun) {
         self->begun = true;
@@ -109,7 +109,7 @@ static int put_side(const char *folder, bal_model *model, size_t i,
     return rc;
 }
 
-int bal_stream_sides(const char *folder, bal_model *model, bal_error *err)
+int bal_feed_sides(const char *folder, bal_model *model, bal_error *err)
 {
     int rc = bal_make_dirs(folder, err);
 

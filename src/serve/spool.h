@@ -1,0 +1,51 @@
+/* Safetensors files ready to be sent: a commit's stream is written once, by one
+ * worker, to a file that has no name, and everybody who asks for it reads that
+ * file, while it grows and after. So a slow client holds no worker, two hundred
+ * downloads decode once, and what is complete goes out by sendfile. Bytes were
+ * verified as they came out of their blocks; docs/decisions has why that is
+ * enough. Kept by commit id up to a size; the least recently used goes first,
+ * and whatever the graph does not have any more. */
+#ifndef SERVE_SPOOL_H
+#define SERVE_SPOOL_H
+
+#include "ballast.h"
+
+#include "core/own.h"
+#include "serve/request.h"
+
+typedef struct bal_spool bal_spool;
+
+/* dir: where files may be made without a name (O_TMPFILE), or are removed at
+ * once. */
+BAL_CHECK int bal_spool_new(bal_spool **out, const char *dir, uint64_t limit,
+                            bal_error *err);
+void bal_spool_free(bal_spool *self);
+
+/* What there is of a tenant's commit, NULL: nothing yet. Counted. */
+bal_spooled *bal_spool_find(bal_spool *self, const char *tenant,
+                            const bal_id *commit);
+/* A new, empty one of `size` bytes, or the one that somebody else made
+ * meanwhile (*mine false): who made it fills it. */
+BAL_CHECK int bal_spool_make(bal_spooled **out, bool *mine, bal_spool *self,
+                             const char *tenant, const bal_id *commit,
+                             uint64_t size, bal_error *err);
+/* Writes the stream into it, piece by piece; everybody who waits is woken as it
+ * grows. On failure they are told, and it leaves the spool. Stops where `stop`
+ * becomes true. */
+BAL_CHECK int bal_spooled_fill(bal_spooled *self, bal_stream *stream,
+                               const volatile bool *stop, bal_error *err);
+/* Forgotten or revoked: nobody finds it any more, and who reads it fails. */
+void bal_spool_drop(bal_spool *self, bal_spooled *gone);
+
+uint64_t bal_spooled_size(const bal_spooled *self);
+/* The file, if it is complete; else -1. */
+int bal_spooled_fd(const bal_spooled *self);
+/* Bytes that are there from offset on, `len` at most; *got 0: none yet, wake
+ * (ctx) is called once when there are, or when it failed. */
+typedef void bal_wake_fn(void *ctx);
+BAL_CHECK int bal_spooled_read(bal_spooled *self, uint64_t offset, void *to,
+                               size_t len, size_t *got, bal_wake_fn *wake,
+                               void *ctx, bal_error *err);
+void bal_spooled_free(bal_spooled *self); /* one reference less */
+
+#endif
