@@ -4,8 +4,8 @@
 #define PROBE_EXCHANGE_H
 
 #include "core/child.h"
-#include "probe/runner.h"
 #include "probe/feed.h"
+#include "probe/runner.h"
 
 /* Where answers go. */
 typedef struct bal_exchange_to {

@@ -20,8 +20,7 @@ typedef struct bal_feed {
     uint64_t offset; /* in it */
 } bal_feed;
 
-BAL_CHECK int bal_feed_init(bal_feed *self, bal_model *model,
-                              bal_error *err);
+BAL_CHECK int bal_feed_init(bal_feed *self, bal_model *model, bal_error *err);
 void bal_feed_done(bal_feed *self);
 /* From its beginning, for another child. */
 void bal_feed_rewind(bal_feed *self);
@@ -31,6 +30,6 @@ BAL_CHECK int bal_feed_fill(void *ctx, bal_buf *to, bal_error *err);
 /* The side files that lie in a model's own folder (configs, tokenizer) as files
  * in another one, which is made. */
 BAL_CHECK int bal_feed_sides(const char *folder, bal_model *model,
-                               bal_error *err);
+                             bal_error *err);
 
 #endif

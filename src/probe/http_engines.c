@@ -132,8 +132,8 @@ static int by_facts(bal_server *self, bal_error *err)
     return 0;
 }
 
-int bal_engine_find(bal_server *self, const char **root, const json_t *models,
-                    bal_error *err)
+int bal_server_engine(bal_server *self, const char **root, const json_t *models,
+                      bal_error *err)
 {
     *root = NULL;
     self->version = "";

@@ -266,7 +266,7 @@ static int read_models(bal_server *self, bal_error *err)
     const json_t *list = json_object_get(models, "data");
     rc = check_list(self, list, models_path, 1, err);
     if (!rc)
-        rc = bal_engine_find(self, &root, models, err);
+        rc = bal_server_engine(self, &root, models, err);
     if (!rc && !self->engine->between)
         rc = must_get(&adapters, self, adapters_path, err);
     if (!rc && adapters)

@@ -9,8 +9,8 @@
 #include "core/hash.h"
 #include "core/str.h"
 #include "probe/exchange.h"
-#include "probe/peft_script.h"
 #include "probe/feed.h"
+#include "probe/peft_script.h"
 
 /* ---- what is asked for -------------------------------------------------- */
 
