@@ -41,8 +41,8 @@ typedef struct bal_request {
     bal_store *store;       /* the worker's own */
     bal_tenant *tenant;     /* open, and readable; NULL: a route without one */
     bal_work *work;
-    bal_arena *arena; /* of the request */
-    struct bal_server *server;
+    bal_arena *arena;          /* of the request */
+    struct bal_daemon *daemon; /* see serve/daemon.h */
 } bal_request;
 
 /* NULL: not there. EINVAL where it is there twice is settled before. */
