@@ -404,7 +404,8 @@ static int make_headers(planner *self, bal_error *err)
 static int plan(planner *self, bal_error *err)
 {
     size_t count = bal_model_count(self->model);
-    size_t headers = count_headers(self->model);
+    size_t headers =
+        self->flags & BAL_PLAN_ONE ? 0 : count_headers(self->model);
 
     self->to->files = calloc(headers ? headers : 1, sizeof(bal_plan_file));
     self->file_of = calloc(count + 1, sizeof(*self->file_of));

@@ -24,7 +24,12 @@ typedef struct bal_plan {
     bal_arena arena;
 } bal_plan;
 
-/* flags: bal_write_flags. ECORRUPT: a recorded header that cannot be read. */
+enum bal_plan_flags {
+    BAL_PLAN_ONE = 1 << 16, /* one file, whatever was recorded */
+};
+
+/* flags: bal_write_flags, and these. ECORRUPT: a recorded header that cannot be
+ * read. */
 BAL_CHECK int bal_plan_make(bal_plan *out, bal_model *model, unsigned flags,
                             bal_error *err);
 void bal_plan_done(bal_plan *self);

@@ -11,15 +11,11 @@
 enum { BAL_FEED_FD = 3 };
 
 typedef struct bal_feed {
-    bal_model *model; /* borrowed */
-    size_t *entries;  /* tensors, in the order of the file */
-    size_t count;
-    bal_buf head; /* length and header */
-    bool begun;
-    size_t at;       /* the entry that is being read */
-    uint64_t offset; /* in it */
+    bal_stream *stream;
+    uint64_t at;
 } bal_feed;
 
+/* Keeps a reference on the model. */
 BAL_CHECK int bal_feed_init(bal_feed *self, bal_model *model, bal_error *err);
 void bal_feed_done(bal_feed *self);
 /* From its beginning, for another child. */

@@ -133,7 +133,7 @@ static int ask_by_stream(const bal_question *question, const char *folder,
                          const bal_exchange_to *to, bal_error *err)
 {
     BAL_LOCAL(settings) with = { .count = 0 };
-    BAL_LOCAL(bal_feed) tensors = { .model = NULL };
+    BAL_LOCAL(bal_feed) tensors = { 0 };
     int rc = bal_feed_sides(folder, question->model, err);
 
     if (!rc)
