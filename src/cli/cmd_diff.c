@@ -5,11 +5,11 @@
 
 #include "cli/based.h"
 #include "cli/commands.h"
-#include "cli/diff_answers.h"
 #include "cli/diff_maps.h"
-#include "cli/diff_weights.h"
+#include "cli/diff_words.h"
 #include "cli/plot.h"
 #include "core/error.h"
+#include "report/report.h"
 
 struct diff_opts {
     const char *probe_set, *against_base, *plot;
@@ -42,8 +42,6 @@ static const bal_opt opts[] = {
       "draw layers by modules, and how far answers are apart" },
     { 0 },
 };
-
-static const double default_threshold = 0.01;
 
 typedef struct comparison {
     bal_cli *cli;
@@ -83,13 +81,13 @@ static void text(const comparison *self)
     bal_out_text(out, " -> ");
     text_name(out, &self->b);
     bal_out_text(out, "\n");
-    bal_diff_weights_text(&self->weights);
+    bal_diff_weights_text(out, &self->weights);
     bal_diff_answers_text(
         out, &self->answers,
         bal_diff_weights_moved(&self->weights, self->threshold),
         self->weights.differing > 0);
     if (given->stat)
-        bal_diff_weights_stat(&self->weights);
+        bal_diff_weights_stat(out, &self->weights);
     if (given->layers)
         bal_diff_groups_text(out, &self->weights.layers, "by layer");
     if (given->modules)
@@ -204,13 +202,28 @@ static int draw(const comparison *self, bal_error *err)
 
 /* ---- comparing ---------------------------------------------------------- */
 
+/* Of anything but commits nothing is known. */
+static int compare_answers(comparison *self, bal_error *err)
+{
+    const char *prefix = self->given->probe_set;
+    const bal_id commits[] = { self->a.commit, self->b.commit };
+
+    if (self->a.is_commit && self->b.is_commit)
+        return bal_diff_answers_fill(&self->answers, self->cli->tenant, commits,
+                                     prefix, self->cli->work, err);
+    if (!prefix)
+        return 0;
+    return bal_fail(err, BAL_EINVAL,
+                    "--probe-set: only commits have fingerprints");
+}
+
 static int compare(comparison *self, bal_error *err)
 {
     bal_model *a = self->a.model;
     bal_model *b = self->b.model;
-    int rc = bal_diff_answers_fill(&self->answers, self->cli, &self->a,
-                                   &self->b, self->given->probe_set, err);
+    int rc = compare_answers(self, err);
 
+    self->weights.work = self->cli->work;
     if (!rc)
         rc = bal_diff_weights_fill(&self->weights, a, b, err);
     if (rc == BAL_EINVAL && !err->hint[0])
@@ -227,9 +240,8 @@ static int run(bal_cli *cli, const void *values, bal_error *err)
     both = {
         .cli = cli,
         .given = given,
-        .weights = { .cli = cli },
-        .threshold =
-            given->threshold.given ? given->threshold.value : default_threshold,
+        .threshold = given->threshold.given ? given->threshold.value
+                                            : BAL_DIFF_THRESHOLD,
     };
 
     int rc = given->plot ? check_plot(given->plot, err) : 0;

@@ -59,7 +59,7 @@ static void proof_json(bal_json *json, const bal_proof_info *info)
         bal_json_string(json, texts[i].value);
     }
     bal_json_key(json, "signed");
-    bal_json_bool(json, bal_cli_signed(info));
+    bal_json_bool(json, bal_proof_signed(info));
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
         bal_json_key(json, counts[i].key);
         bal_json_u64(json, counts[i].value);
@@ -79,7 +79,7 @@ static int show_proof(void *ctx, const bal_proof *proof)
     }
     bal_out_text(out, "%s  ", info->attestation);
     bal_out_time(out, info->completed_at);
-    bal_out_text(out, "  %s  ", bal_cli_signed(info) ? "signed" : "unsigned");
+    bal_out_text(out, "  %s  ", bal_proof_signed(info) ? "signed" : "unsigned");
     bal_cli_proof_sums(out, info);
     return bal_out_stopped(out);
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-#include "cli/diff_answers.h"
+#include "cli/diff_words.h"
 #include "core/arith.h"
 #include "core/error.h"
 #include "core/str.h"

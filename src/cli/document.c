@@ -41,15 +41,6 @@ void bal_doc_close(bal_json *json, bal_out *out)
     bal_out_text(out, "\n");
 }
 
-void bal_json_id(bal_json *json, const bal_id *id)
-{
-    char hex[BAL_ID_HEX + 1];
-
-    if (id)
-        bal_id_hex(hex, id);
-    bal_json_string(json, id ? hex : NULL);
-}
-
 /* The first byte at or behind `at` that needs a look: DEL, or no ASCII. */
 static size_t suspect(const bal_buf *buf, size_t at)
 {

@@ -76,7 +76,6 @@ void bal_doc_open(bal_json *json, bal_out *out, const char *command);
 void bal_line_open(bal_json *json, bal_out *out, const char *command);
 /* Close it. A document that could not be made is kept as out's failure. */
 void bal_doc_close(bal_json *json, bal_out *out);
-void bal_json_id(bal_json *json, const bal_id *id); /* NULL: null */
 /* Write what a terminal would act on as \uNNNN, in the JSON that buf holds
  * from `from` on: valid JSON, but not harmless as text. */
 BAL_CHECK int bal_json_harmless(bal_buf *buf, size_t from, bal_error *err);

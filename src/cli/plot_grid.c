@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/parts.h"
 #include "cli/plot_inside.h"
 #include "core/error.h"
+#include "report/parts.h"
 
 /* A scale of less than this many decades would make much of nothing. */
 static const double least_span = 0.5;

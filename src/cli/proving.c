@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "core/str.h"
+#include "report/proof.h"
 
 int bal_cli_key(bal_key **out, const char *file, bal_error *err)
 {
@@ -12,44 +13,6 @@ int bal_cli_key(bal_key **out, const char *file, bal_error *err)
 bool bal_cli_attestation(const char *text)
 {
     return bal_hex_valid(text, 64);
-}
-
-bool bal_cli_signed(const bal_proof_info *info)
-{
-    return info->key_id != NULL;
-}
-
-/* ---- findings ----------------------------------------------------------- */
-
-typedef struct finding {
-    bal_finding kind;
-    const char *text;
-    struct finding *next;
-} finding;
-
-/* Kept until the proof's own lines are out. */
-typedef struct findings {
-    bal_arena *arena;
-    finding *first;
-    finding **last;
-    bool lost; /* no memory for one */
-} findings;
-
-static int keep(void *ctx, bal_finding kind, const char *text)
-{
-    findings *self = ctx;
-    finding *next = bal_arena_alloc(self->arena, sizeof(*next));
-    const char *copy = bal_arena_copy(self->arena, text, strlen(text));
-
-    if (!next || !copy) {
-        self->lost = true;
-        return 1;
-    }
-    next->kind = kind;
-    next->text = copy;
-    *self->last = next;
-    self->last = &next->next;
-    return 0;
 }
 
 /* ---- text --------------------------------------------------------------- */
@@ -142,8 +105,7 @@ static int show_copies(bal_out *out, const char *statement, bal_error *err)
     return rc;
 }
 
-static void show_findings(const bal_proving *self, const findings *found,
-                          const bal_verdict *verdict)
+static void show_findings(const bal_proving *self, const bal_findings *found)
 {
     static const char *const words[] = {
         [BAL_FINDING_PROBLEM] = "PROBLEM: ",
@@ -151,26 +113,26 @@ static void show_findings(const bal_proving *self, const findings *found,
     };
     bal_out *out = &self->cli->out;
 
-    for (const finding *at = found->first; at; at = at->next) {
+    for (const bal_found *at = found->first; at; at = at->next) {
         if (at->kind == BAL_FINDING_NOTE && !self->notes)
             continue;
         bal_out_text(out, "%s", words[at->kind]);
         bal_out_safe(out, at->text);
         bal_out_text(out, "\n");
     }
-    if (!verdict->problems)
+    if (!found->verdict.problems)
         bal_out_text(out, "verified\n");
 }
 
-static int show_text(const bal_proving *self, const findings *found,
-                     const bal_verdict *verdict, bal_error *err)
+static int show_text(const bal_proving *self, const bal_findings *found,
+                     bal_error *err)
 {
     const bal_proof_info *info = bal_proof_info_of(self->proof);
     bal_out *out = &self->cli->out;
 
     bal_cli_proof_sums(out, info);
     bal_out_text(out, "attestation %s  (%s)\n", info->attestation,
-                 bal_cli_signed(info) ? "signed" : "unsigned");
+                 bal_proof_signed(info) ? "signed" : "unsigned");
     int rc = show_views(out, self->proof, err);
     if (!rc)
         rc = bal_proof_retained(self->proof, show_retained, out, err);
@@ -179,126 +141,31 @@ static int show_text(const bal_proving *self, const findings *found,
     if (rc == BAL_ECORRUPT)
         rc = 0; /* a problem is told of it, or it is not asked about */
     if (!rc)
-        show_findings(self, found, verdict);
+        show_findings(self, found);
     return rc;
 }
 
-/* ---- JSON --------------------------------------------------------------- */
-
-static int view_json(void *ctx, const char *tenant, const bal_id *commit)
+static int show_json(const bal_proving *self, const bal_findings *found,
+                     bal_error *err)
 {
-    char text[160], hex[BAL_ID_HEX + 1];
-
-    bal_id_hex(hex, commit);
-    snprintf(text, sizeof(text), "%s:%s", tenant, hex);
-    bal_json_string(ctx, text);
-    return 0;
-}
-
-static int retained_json(void *ctx, const char *kind, const bal_id *id,
-                         const char *why)
-{
-    bal_json *json = ctx;
-
-    (void)kind;
-    bal_json_object(json);
-    bal_json_key(json, "id");
-    bal_json_id(json, id);
-    bal_json_key(json, "why");
-    bal_json_string(json, why);
-    bal_json_close(json);
-    return 0;
-}
-
-static void raw_member(bal_json *json, const char *key, const char *value)
-{
-    bal_json_key(json, key);
-    if (value)
-        bal_json_raw(json, value);
-    else
-        bal_json_null(json);
-}
-
-static void info_json(bal_json *json, const bal_proof_info *info)
-{
-    const struct {
-        const char *key;
-        uint64_t value;
-    } counts[] = {
-        { "log_index", info->log_index },     { "commits", info->commits },
-        { "manifests", info->manifests },     { "blocks", info->blocks },
-        { "bytes_freed", info->bytes_freed },
-    };
-
-    bal_json_key(json, "attestation");
-    bal_json_string(json, info->attestation);
-    bal_json_key(json, "signed");
-    bal_json_bool(json, bal_cli_signed(info));
-    bal_json_key(json, "key_id");
-    bal_json_string(json, info->key_id);
-    raw_member(json, "statement", info->statement);
-    raw_member(json, "envelope", info->envelope);
-    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
-        bal_json_key(json, counts[i].key);
-        bal_json_u64(json, counts[i].value);
-    }
-}
-
-static void findings_json(bal_json *json, const char *key, bal_finding kind,
-                          const findings *found)
-{
-    bal_json_key(json, key);
-    bal_json_array(json);
-    for (const finding *at = found->first; at; at = at->next) {
-        if (at->kind == kind)
-            bal_json_string(json, at->text);
-    }
-    bal_json_close(json);
-}
-
-static int show_json(const bal_proving *self, const findings *found,
-                     const bal_verdict *verdict, bal_error *err)
-{
-    const bal_proof_info *info = bal_proof_info_of(self->proof);
     bal_json json;
 
     bal_doc_open(&json, &self->cli->out, self->cli->command->name);
-    info_json(&json, info);
-    bal_json_key(&json, "retained");
-    bal_json_array(&json);
-    int rc = bal_proof_retained(self->proof, retained_json, &json, err);
-    bal_json_close(&json);
-    bal_json_key(&json, "broken_views");
-    bal_json_array(&json);
-    if (!rc || rc == BAL_ECORRUPT)
-        rc = bal_proof_views(self->proof, view_json, &json, err);
-    bal_json_close(&json);
-    bal_json_key(&json, "revoked_grants");
-    bal_json_u64(&json, info->revoked_grants);
-    bal_json_key(&json, "verified");
-    bal_json_bool(&json, !verdict->problems);
-    findings_json(&json, "problems", BAL_FINDING_PROBLEM, found);
-    if (self->notes)
-        findings_json(&json, "notes", BAL_FINDING_NOTE, found);
+    int rc = bal_proof_json(&json, self->proof, found, self->notes, err);
     bal_doc_close(&json, &self->cli->out);
-    return rc == BAL_ECORRUPT ? 0 : rc;
+    return rc;
 }
 
 int bal_cli_prove(const bal_proving *self, bal_error *err)
 {
-    findings found = { .arena = &self->cli->arena };
-    bal_verdict verdict = { 0 };
-
-    found.last = &found.first;
-    int rc = bal_proof_verify(self->proof, self->store, self->key, keep, &found,
-                              &verdict, err);
-    if (!rc && found.lost)
-        rc = bal_fail_memory(err, "findings");
+    BAL_LOCAL(bal_findings) found = { 0 };
+    int rc =
+        bal_findings_fill(&found, self->proof, self->store, self->key, err);
     if (rc)
         return rc;
-    self->cli->status = verdict.problems ? 1 : 0;
-    return self->cli->out.json ? show_json(self, &found, &verdict, err)
-                               : show_text(self, &found, &verdict, err);
+    self->cli->status = found.verdict.problems ? 1 : 0;
+    return self->cli->out.json ? show_json(self, &found, err)
+                               : show_text(self, &found, err);
 }
 
 /* ---- plans -------------------------------------------------------------- */

@@ -4,15 +4,13 @@
 
 #include "cli/cli.h"
 #include "core/key.h"
-
-BAL_OWNABLE(bal_proof)
+#include "report/proof.h"
 
 /* The key of a file, or with NULL that of BALLAST_SIGNING_KEY; NULL in *out
  * where neither is. */
 BAL_CHECK int bal_cli_key(bal_key **out, const char *file, bal_error *err);
 /* True for the 64 hex digits of an attestation; all else is a file. */
 bool bal_cli_attestation(const char *text);
-bool bal_cli_signed(const bal_proof_info *info);
 
 typedef struct bal_proving {
     bal_cli *cli;

@@ -29,6 +29,7 @@ void bal_json_array(bal_json *self);
 void bal_json_close(bal_json *self); /* the innermost object or array */
 void bal_json_key(bal_json *self, const char *key);
 void bal_json_string(bal_json *self, const char *text); /* NULL: null */
+void bal_json_id(bal_json *self, const bal_id *id);     /* NULL: null */
 void bal_json_u64(bal_json *self, uint64_t value);
 void bal_json_i64(bal_json *self, int64_t value);
 /* Shortest round trip; what is not finite is null. */

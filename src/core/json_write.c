@@ -165,6 +165,15 @@ static void word(bal_json *self, const char *text)
     put_text(self, text);
 }
 
+void bal_json_id(bal_json *self, const bal_id *id)
+{
+    char hex[BAL_ID_HEX + 1];
+
+    if (id)
+        bal_id_hex(hex, id);
+    bal_json_string(self, id ? hex : NULL);
+}
+
 void bal_json_u64(bal_json *self, uint64_t value)
 {
     char text[24];

@@ -91,7 +91,7 @@ import struct
 with os.fdopen(int(os.environ["BALLAST_MODEL_FD"]), "rb") as stream:
     data = stream.read()
 (length,) = struct.unpack("<Q", data[:8])
-names = sorted(json.loads(data[8:8 + length]))
+names = sorted(n for n in json.loads(data[8:8 + length]) if n[:2] != "__")
 files = sorted(os.listdir(os.environ["BALLAST_MODEL"]))
 print(json.dumps({"about": {"engine": "mine", "version": "1.5"}}))
 for line in sys.stdin:

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/parts.h"
 #include "core/str.h"
+#include "report/parts.h"
 #include "support/check.h"
 
 #define COUNT(rows) (sizeof(rows) / sizeof((rows)[0]))

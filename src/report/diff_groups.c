@@ -1,5 +1,5 @@
 /* Sums by group; a model has some dozens of them. */
-#include "cli/diff_groups.h"
+#include "report/diff_groups.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ void bal_diff_groups_done(bal_diff_groups *self)
     bal_arena_done(&self->names);
 }
 
-static size_t count_of(const bal_diff_groups *self)
+size_t bal_diff_groups_count(const bal_diff_groups *self)
 {
     return self->rows.len / sizeof(bal_diff_group);
 }
@@ -24,13 +24,18 @@ static bal_diff_group *row_at(const bal_diff_groups *self, size_t i)
     return (bal_diff_group *)(void *)self->rows.data + i;
 }
 
+const bal_diff_group *bal_diff_groups_at(const bal_diff_groups *self, size_t i)
+{
+    return row_at(self, i);
+}
+
 static int find(bal_diff_group **out, bal_diff_groups *self, const char *name,
                 bal_error *err)
 {
     size_t len = strlen(name);
     size_t found = bal_map_find(&self->index, name, len);
     bal_diff_group group = { .tensors = 0 };
-    size_t at = count_of(self);
+    size_t at = bal_diff_groups_count(self);
     bool there = false;
 
     if (found != BAL_NONE) {
@@ -81,7 +86,8 @@ static int compare(const void *a, const void *b)
 void bal_diff_groups_sort(bal_diff_groups *self)
 {
     if (self->rows.len)
-        qsort(self->rows.data, count_of(self), sizeof(bal_diff_group), compare);
+        qsort(self->rows.data, bal_diff_groups_count(self),
+              sizeof(bal_diff_group), compare);
     bal_map_done(&self->index);
 }
 
@@ -94,24 +100,10 @@ double bal_diff_group_relative(const bal_diff_group *self)
     return self->diff2 > 0 ? (double)INFINITY : 0;
 }
 
-void bal_diff_groups_text(bal_out *out, const bal_diff_groups *self,
-                          const char *title)
-{
-    bal_out_text(out, "  %s\n", title);
-    for (size_t i = 0; i < count_of(self); i++) {
-        const bal_diff_group *group = row_at(self, i);
-        bal_out_text(out, "    %.4f  %zu of %zu changed  ",
-                     bal_diff_group_relative(group), group->changed,
-                     group->tensors);
-        bal_out_safe(out, group->name);
-        bal_out_text(out, "\n");
-    }
-}
-
 void bal_diff_groups_json(bal_json *json, const bal_diff_groups *self)
 {
     bal_json_array(json);
-    for (size_t i = 0; i < count_of(self); i++) {
+    for (size_t i = 0; i < bal_diff_groups_count(self); i++) {
         const bal_diff_group *group = row_at(self, i);
         bal_json_object(json);
         bal_json_key(json, "name");

@@ -1,10 +1,9 @@
 /* What a diff says of weights: tensor by tensor, layer by layer, by kind of
  * module, and of all. */
-#ifndef CLI_DIFF_WEIGHTS_H
-#define CLI_DIFF_WEIGHTS_H
+#ifndef REPORT_DIFF_WEIGHTS_H
+#define REPORT_DIFF_WEIGHTS_H
 
-#include "cli/cli.h"
-#include "cli/diff_groups.h"
+#include "report/diff_groups.h"
 
 /* What a row of bal_diff leaves behind. */
 typedef struct bal_diff_entry {
@@ -15,8 +14,9 @@ typedef struct bal_diff_entry {
 } bal_diff_entry;
 
 typedef struct bal_diff_weights {
-    bal_cli *cli;
+    bal_work *work;  /* borrowed */
     bal_buf entries; /* bal_diff_entry, of all tensors */
+    bal_arena names;
     size_t shared;
     size_t differing; /* entries that are not unchanged */
     size_t counts[BAL_DTYPE_CHANGED + 1];
@@ -30,7 +30,7 @@ typedef struct bal_diff_weights {
 } bal_diff_weights;
 
 void bal_diff_weights_done(bal_diff_weights *self);
-/* out->cli is set. */
+/* out->work is set. */
 BAL_CHECK int bal_diff_weights_fill(bal_diff_weights *out, bal_model *a,
                                     bal_model *b, bal_error *err);
 const bal_diff_entry *bal_diff_weights_at(const bal_diff_weights *self,
@@ -41,10 +41,6 @@ double bal_diff_weights_overall(const bal_diff_weights *self);
 /* True if anything changed by more than threshold, or in a way that is not
  * measured: added, removed, reshaped, not finite. */
 bool bal_diff_weights_moved(const bal_diff_weights *self, double threshold);
-/* The lines behind the first, as docs/cli.md has them. */
-void bal_diff_weights_text(const bal_diff_weights *self);
-/* A line for each changed tensor. */
-void bal_diff_weights_stat(const bal_diff_weights *self);
 /* Members, into the open object: "shared" to "non_finite"; "layers" and
  * "modules". */
 void bal_diff_weights_json(bal_json *json, const bal_diff_weights *self);

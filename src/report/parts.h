@@ -1,7 +1,7 @@
 /* Where a tensor stands in its model, by its name: which layer, and what of
  * it. */
-#ifndef CLI_PARTS_H
-#define CLI_PARTS_H
+#ifndef REPORT_PARTS_H
+#define REPORT_PARTS_H
 
 #include "core/buf.h"
 

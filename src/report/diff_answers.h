@@ -1,10 +1,12 @@
 /* What a diff says of behaviour: the answers that two commits gave to the same
  * probes, and which of three outcomes that is: seen, unknown, or weights that
  * moved while no probe noticed. */
-#ifndef CLI_DIFF_ANSWERS_H
-#define CLI_DIFF_ANSWERS_H
+#ifndef REPORT_DIFF_ANSWERS_H
+#define REPORT_DIFF_ANSWERS_H
 
-#include "cli/cli.h"
+#include "core/json.h"
+#include "core/own.h"
+#include "core/pool.h"
 
 BAL_OWNABLE(bal_fingerprint)
 
@@ -30,17 +32,14 @@ typedef struct bal_diff_answers {
 
 void bal_diff_answers_done(bal_diff_answers *self);
 /* Of two commits: what both have on the same terms, of a set with an id of that
- * prefix where it is not NULL. Of anything else nothing is known. */
-BAL_CHECK int bal_diff_answers_fill(bal_diff_answers *out, bal_cli *cli,
-                                    const bal_named *a, const bal_named *b,
-                                    const char *prefix, bal_error *err);
+ * prefix where it is not NULL. */
+BAL_CHECK int bal_diff_answers_fill(bal_diff_answers *out, bal_tenant *tenant,
+                                    const bal_id commits[2], const char *prefix,
+                                    bal_work *work, bal_error *err);
 /* True if log-probabilities moved by more than they do by themselves. */
 bool bal_diff_answers_drift(const bal_diff_answers *self);
-/* Lines of the outcome. moved: weights did; differs: anything did. */
-void bal_diff_answers_text(bal_out *out, const bal_diff_answers *self,
-                           bool moved, bool differs);
-/* Each probe, before and after side by side, as wide as the terminal. */
-void bal_diff_answers_table(bal_out *out, const bal_diff_answers *self);
+/* True if weights moved, and neither answers nor these noticed. */
+bool bal_diff_answers_unobserved(const bal_diff_answers *self, bool moved);
 /* Members, into the open object. */
 void bal_diff_answers_json(bal_json *json, const bal_diff_answers *self,
                            bool moved);

@@ -1,14 +1,15 @@
 /* Weights side by side, as the library's rows come in. */
-#include "cli/diff_weights.h"
+#include "report/diff_weights.h"
 
 #include <math.h>
 
-#include "cli/parts.h"
 #include "core/error.h"
+#include "report/parts.h"
 
 void bal_diff_weights_done(bal_diff_weights *self)
 {
     bal_buf_done(&self->entries);
+    bal_arena_done(&self->names);
     bal_diff_groups_done(&self->layers);
     bal_diff_groups_done(&self->modules);
 }
@@ -16,7 +17,7 @@ void bal_diff_weights_done(bal_diff_weights *self)
 static int keep(bal_diff_weights *self, const bal_diff_row *row)
 {
     bal_diff_entry kept = {
-        .name = bal_arena_copy(&self->cli->arena, row->name, strlen(row->name)),
+        .name = bal_arena_copy(&self->names, row->name, strlen(row->name)),
         .change = row->change,
         .dtype_changed = row->dtype_changed || row->change == BAL_DTYPE_CHANGED,
         .finite = row->finite,
@@ -84,7 +85,7 @@ static int add(void *ctx, const bal_diff_row *row)
 int bal_diff_weights_fill(bal_diff_weights *out, bal_model *a, bal_model *b,
                           bal_error *err)
 {
-    int rc = bal_diff(a, b, out->cli->work, add, out, err);
+    int rc = bal_diff(a, b, out->work, add, out, err);
 
     bal_diff_groups_sort(&out->layers);
     if (rc || !out->rc)
@@ -118,59 +119,6 @@ bool bal_diff_weights_moved(const bal_diff_weights *self, double threshold)
     return self->unmeasured || self->counts[BAL_ADDED] ||
            self->counts[BAL_REMOVED] || self->counts[BAL_RESHAPED] ||
            self->most > threshold || bal_diff_weights_overall(self) > threshold;
-}
-
-/* ---- text --------------------------------------------------------------- */
-
-static void text_extra(bal_out *out, size_t count, const char *what)
-{
-    if (count)
-        bal_out_text(out, ", %zu %s", count, what);
-}
-
-static size_t count_not_finite(const bal_diff_weights *self)
-{
-    const bal_diff_entry *row = bal_diff_weights_at(self, 0);
-    size_t count = 0;
-
-    for (size_t i = 0; row; row = bal_diff_weights_at(self, ++i))
-        count += !row->finite;
-    return count;
-}
-
-void bal_diff_weights_text(const bal_diff_weights *self)
-{
-    bal_out *out = &self->cli->out;
-    size_t wrong = count_not_finite(self);
-
-    bal_out_text(out,
-                 "  tensors: %zu changed of %zu shared, %zu removed, %zu "
-                 "added",
-                 self->counts[BAL_CHANGED], self->shared,
-                 self->counts[BAL_REMOVED], self->counts[BAL_ADDED]);
-    text_extra(out, self->counts[BAL_RESHAPED], "reshaped");
-    text_extra(out, self->counts[BAL_DTYPE_CHANGED], "in another dtype");
-    text_extra(out, wrong, "not finite");
-    bal_out_text(out,
-                 "\n  relative change: %.4f overall, %.4f in the most changed "
-                 "tensor (",
-                 bal_diff_weights_overall(self), self->most);
-    bal_out_safe(out, self->most_name ? self->most_name : "-");
-    bal_out_text(out, ")\n");
-}
-
-void bal_diff_weights_stat(const bal_diff_weights *self)
-{
-    const bal_diff_entry *row = bal_diff_weights_at(self, 0);
-    bal_out *out = &self->cli->out;
-
-    for (size_t i = 0; row; row = bal_diff_weights_at(self, ++i)) {
-        if (row->change != BAL_CHANGED)
-            continue;
-        bal_out_text(out, "  %.4f  max %.3g  ", row->relative, row->max_abs);
-        bal_out_safe(out, row->name);
-        bal_out_text(out, "%s\n", row->finite ? "" : "  (not finite)");
-    }
 }
 
 /* ---- JSON --------------------------------------------------------------- */

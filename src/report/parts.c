@@ -1,6 +1,6 @@
 /* Where a tensor stands in its model: names of transformers are paths, whose
  * first number is that of a layer. */
-#include "cli/parts.h"
+#include "report/parts.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* Relative change of tensors taken together: by layer, by kind of module. */
-#ifndef CLI_DIFF_GROUPS_H
-#define CLI_DIFF_GROUPS_H
+#ifndef REPORT_DIFF_GROUPS_H
+#define REPORT_DIFF_GROUPS_H
 
-#include "cli/output.h"
+#include "core/json.h"
 #include "core/map.h"
 
 typedef struct bal_diff_group {
@@ -27,10 +27,9 @@ BAL_CHECK int bal_diff_groups_add(bal_diff_groups *self, const char *name,
                                   bal_error *err);
 /* In the order of the numbers that names are; nothing is added after that. */
 void bal_diff_groups_sort(bal_diff_groups *self);
+size_t bal_diff_groups_count(const bal_diff_groups *self);
+const bal_diff_group *bal_diff_groups_at(const bal_diff_groups *self, size_t i);
 double bal_diff_group_relative(const bal_diff_group *self);
-/* "  layers" and a line for each. */
-void bal_diff_groups_text(bal_out *out, const bal_diff_groups *self,
-                          const char *title);
 /* [{"name", "tensors", "changed", "relative"}]. */
 void bal_diff_groups_json(bal_json *json, const bal_diff_groups *self);
 
