@@ -5,7 +5,7 @@
              [SECTION…]
 
 Sections: main adapter history memory grants fsck forget many codec lora
-behaviour merge merge-memory.
+behaviour merge merge-memory serve.
 Each ratio is of whole processes, run in turn with what they are compared with,
 files cached, the median of N pairs. `merge` is compared with the mergekit that
 VENV holds (0.1.5), if one is given: what `merge` records (precise) and what
@@ -26,6 +26,8 @@ import statistics
 import subprocess
 import sys
 import time
+
+from serve import serve_section
 
 GB = 1e9
 
@@ -705,7 +707,8 @@ SECTIONS = {"main": main_section, "adapter": adapter_section,
             "forget": forget_section, "many": many_section,
             "codec": codec_section, "lora": lora_section,
             "behaviour": behaviour_section,
-            "merge": merge_section, "merge-memory": merge_memory_section}
+            "merge": merge_section, "merge-memory": merge_memory_section,
+            "serve": lambda b: serve_section(b, make, run)}
 
 
 def main():
