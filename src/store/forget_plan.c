@@ -179,6 +179,7 @@ static const char *const lists[] = {
     "commits",        "manifests",       "blocks",       "refs",
     "grants_revoked", "cache",           "fingerprints", "exports",
     "retained",       "grants_received", "broken_views", "probe_sets",
+    "servers",
 };
 
 static int begin(bal_planning *self, const char *reason, bal_error *err)
