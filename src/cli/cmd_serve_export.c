@@ -80,7 +80,8 @@ static int check_place(const exporting *self, bal_error *err)
     char *real = NULL;
     int rc = bal_path_real(&root, bal_store_root(self->cli->store), err);
     if (!rc)
-        rc = bal_path_real(&real, out, err);
+        rc = out[0] ? bal_path_real(&real, out, err)
+                    : bal_fail(err, BAL_EINVAL, "-o: '' is no folder");
     if (!rc && bal_path_holds(root, real)) {
         rc = bal_fail(err, BAL_EINVAL, "'%s' lies inside the store '%s'", out,
                       root);

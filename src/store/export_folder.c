@@ -37,7 +37,8 @@ int bal_exports_place(char **out, const bal_tenant *tenant, const char *dir,
                       bal_error *err)
 {
     char *real = NULL;
-    int rc = bal_path_real(&real, dir, err);
+    int rc = dir[0] ? bal_path_real(&real, dir, err)
+                    : bal_fail(err, BAL_EINVAL, "'' is no folder");
     if (rc)
         return rc;
 

@@ -289,6 +289,7 @@ def test_a_spec_that_is_none_is_skipped_and_the_rest_is_done(store, spec,
 @pytest.mark.parametrize("args, words", [
     (["-o", "store/x"], "inside the store"),
     (["-o", "store"], "inside the store"),
+    (["-o", ""], "no folder"),
     (["-o", "out", "--adapt"], "--for"),
     (["-o", "out", "--max-rank", "8"], "--for"),
     (["-o", "out", "--for", "nobody"], "nobody"),
