@@ -3,7 +3,6 @@
 What is compared with is the folders that were committed, what checkout writes,
 and b3sum."""
 
-import ctypes
 import json
 import os
 import pathlib
@@ -344,40 +343,11 @@ def test_prune_with_specs_leaves_other_refs_and_what_is_named(store):
 
 # ---- servers ----------------------------------------------------------------
 
-class Loaded(ctypes.Structure):
-    _fields_ = [("server", ctypes.c_char_p), ("name", ctypes.c_char_p),
-                ("path", ctypes.c_char_p), ("commit", ctypes.c_uint8 * 32),
-                ("loaded_at", ctypes.c_int64), ("unloaded_at", ctypes.c_int64)]
-
-
-class Options(ctypes.Structure):
-    _fields_ = [("root", ctypes.c_char_p), ("backend", ctypes.c_char_p),
-                ("db", ctypes.c_char_p), ("tenant", ctypes.c_char_p),
-                ("block_size", ctypes.c_uint64),
-                ("compression", ctypes.c_char_p),
-                ("default_jobs", ctypes.c_uint), ("wait", ctypes.c_double),
-                ("flags", ctypes.c_uint), ("work", ctypes.c_void_p)]
-
-
 def loaded(store, commit, unloaded_at=0):
     """Note that http://gpu has loaded a commit, as whoever told it would."""
-    library = ctypes.CDLL(BUILD / "libballast.so")
-    work, handle, tenant = (ctypes.c_void_p() for _ in range(3))
-    err = ctypes.create_string_buffer(1024)
-    for name in ("bal_work_free", "bal_store_free", "bal_tenant_free"):
-        getattr(library, name).restype = None
-    assert library.bal_work_new(ctypes.byref(work), 1, err) == 0
-    options = Options(root=os.fsencode(store.root), work=work)
-    assert library.bal_store_open(ctypes.byref(handle), ctypes.byref(options),
-                                  err) == 0, err.raw
-    assert library.bal_tenant_open(ctypes.byref(tenant), handle,
-                                   store.tenant.encode(), err) == 0
-    row = Loaded(b"http://gpu", b"acme-one", b"/out",
-                 (ctypes.c_uint8 * 32)(*bytes.fromhex(commit)), 1, unloaded_at)
-    assert library.bal_loaded_put(tenant, ctypes.byref(row), err) == 0
-    library.bal_tenant_free(tenant)
-    library.bal_store_free(handle)
-    library.bal_work_free(work)
+    subprocess.run([BUILD / "tests/note-loaded", store.root, store.tenant,
+                    "http://gpu", "acme-one", commit, str(unloaded_at)],
+                   check=True)
 
 
 def test_what_a_server_has_loaded_is_not_pruned(store):
