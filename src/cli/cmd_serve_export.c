@@ -366,9 +366,7 @@ static int run(bal_cli *cli, const void *values, bal_error *err)
 
 const bal_command bal_cmd_serve_export = {
     .name = "serve-export",
-    .synopsis =
-        "[SPEC...] -o DIR [--manifest FILE] [--for ENGINE] [--base DIR] "
-        "[--max-rank N] [--adapt] [--prune]",
+    .synopsis = "[SPEC...] -o DIR [--for ENGINE] [--prune] [OPTIONS]",
     .summary = "write adapters as folders that an engine loads",
     .about =
         "Each SPEC, or every ref, becomes DIR/<tenant>/<commit>: an adapter's "
