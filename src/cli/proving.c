@@ -82,16 +82,31 @@ static int show_retained(void *ctx, const char *kind, const bal_id *id,
     return 0;
 }
 
+static void show_server(bal_out *out, const json_t *value)
+{
+    const char *server = json_string_value(json_object_get(value, "server"));
+    const char *name = json_string_value(json_object_get(value, "name"));
+
+    if (!server || !name)
+        return;
+    bal_out_text(out, "server: ");
+    bal_out_safe(out, server);
+    bal_out_text(out, " has loaded '");
+    bal_out_safe(out, name);
+    bal_out_text(out, "', not covered until it is restarted\n");
+}
+
 /* The copies that were there when it was deleted; they are none of the store's
- * to delete. */
+ * to delete. Servers that may have it in memory neither. */
 static int show_copies(bal_out *out, const char *statement, bal_error *err)
 {
     BAL_OWN(json_t) json = NULL;
     int rc = statement ? bal_json_parse(&json, statement, strlen(statement),
                                         "the statement", err)
                        : 0;
-    const json_t *copies =
-        json_object_get(json_object_get(json, "predicate"), "exports");
+    const json_t *predicate = json_object_get(json, "predicate");
+    const json_t *copies = json_object_get(predicate, "exports");
+    const json_t *servers = json_object_get(predicate, "servers");
 
     for (size_t i = 0; i < json_array_size(copies); i++) {
         const json_t *copy = json_array_get(copies, i);
@@ -102,6 +117,8 @@ static int show_copies(bal_out *out, const char *statement, bal_error *err)
         bal_out_safe(out, path);
         bal_out_text(out, "\n");
     }
+    for (size_t i = 0; i < json_array_size(servers); i++)
+        show_server(out, json_array_get(servers, i));
     return rc;
 }
 
@@ -204,6 +221,13 @@ static void put_copy(bal_out *out, const json_t *value)
                  there ? "" : " (not there any more)");
 }
 
+static void put_server(bal_out *out, const json_t *value)
+{
+    bal_out_safe(out, text_of(value, "server"));
+    bal_out_text(out, ": ");
+    bal_out_safe(out, text_of(value, "name"));
+}
+
 static void put_kept(bal_out *out, const json_t *value)
 {
     bal_out_text(out, "%s %.12s: ", text_of(value, "kind"),
@@ -225,6 +249,7 @@ static const struct plan_row {
     { "cache", "cached view", put_id },
     { "broken_views", "broken view", put_id },
     { "exports", "copy that stays", put_copy },
+    { "servers", "server that may keep it", put_server },
     { "retained", "kept", put_kept },
 };
 

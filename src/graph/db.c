@@ -70,6 +70,11 @@ int bal_db_open(bal_db **out, const char *url, const char *root, double wait,
     return ops->open(out, colon + 1, root, wait, flags, err);
 }
 
+int bal_db_changes(bal_db *self, uint64_t *out, bal_error *err)
+{
+    return self->ops->changes(self, out, err);
+}
+
 const char *bal_db_file(const bal_db *self)
 {
     return self->ops->file(self);

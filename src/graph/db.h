@@ -61,6 +61,11 @@ typedef struct bal_db_ops {
      * of transactions; EBUSY where a reader or writer stays longer than
      * `wait`, or with NOW, where one is there. */
     int (*scrub)(bal_db *self, unsigned flags, bal_error *err);
+    /* A number that is another one after anything was committed to the
+     * database, by this connection or by others, and may be another one without
+     * that. A few microseconds; not inside a transaction, where it stands
+     * still. */
+    int (*changes)(bal_db *self, uint64_t *out, bal_error *err);
     /* The path of the file it is in; NULL: none that this machine sees. */
     const char *(*file)(const bal_db *self);
     void (*free)(bal_db *self);
@@ -92,6 +97,7 @@ BAL_CHECK int bal_db_run(bal_db *self, const char *sql, const bal_value *args,
 BAL_CHECK int bal_db_scrub(bal_db *self, unsigned flags, bal_error *err);
 
 /* See ops. */
+BAL_CHECK int bal_db_changes(bal_db *self, uint64_t *out, bal_error *err);
 const char *bal_db_file(const bal_db *self);
 
 /* A transaction: rolled back when its scope ends without commit. Holds the

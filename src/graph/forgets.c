@@ -359,6 +359,7 @@ int bal_graph_tenant_forget(bal_graph *self, int64_t tenant, bal_error *err)
         "DELETE FROM refs WHERE tenant = $1",
         "DELETE FROM moves WHERE tenant = $1",
         "DELETE FROM exports WHERE tenant = $1",
+        "DELETE FROM loads WHERE tenant = $1",
         "DELETE FROM fingerprints WHERE tenant = $1",
         "DELETE FROM probe_sets WHERE tenant = $1",
         "DELETE FROM intended WHERE tenant = $1",

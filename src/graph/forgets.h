@@ -47,10 +47,10 @@ BAL_CHECK int bal_graph_commit_forget(bal_graph *self, int64_t tenant,
 BAL_CHECK int bal_graph_moves_forget(bal_graph *self, int64_t tenant,
                                      const char *ref, bal_error *err);
 /* Every row of a tenant but its block rows and its number: commits, manifests,
- * refs, moves, exports, fingerprints and their probes, what it intends, grants
- * given and received. The number
- * stays with the name and is never another tenant's, so that a handle that is
- * still open finds nothing. */
+ * refs, moves, exports, what servers loaded, fingerprints and their probes,
+ * what it intends, grants given and received. The number stays with the name
+ * and is never another tenant's, so that a handle that is still open finds
+ * nothing. */
 BAL_CHECK int bal_graph_tenant_forget(bal_graph *self, int64_t tenant,
                                       bal_error *err);
 /* Delete the live and revoked grants of a manifest, or of and to a tenant

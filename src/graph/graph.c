@@ -164,6 +164,11 @@ const char *bal_graph_file(const bal_graph *self)
     return bal_db_file(self->db);
 }
 
+int bal_graph_changes(bal_graph *self, uint64_t *out, bal_error *err)
+{
+    return bal_db_changes(self->db, out, err);
+}
+
 int bal_graph_begin(bal_tx *tx, bal_graph *self, unsigned flags, bal_error *err)
 {
     return bal_tx_begin(tx, self->db, flags, err);

@@ -9,7 +9,7 @@
 
 typedef struct bal_graph bal_graph;
 
-#define BAL_SCHEMA_VERSION 4
+#define BAL_SCHEMA_VERSION 5
 
 /* Takes the database, on failure too, and brings its schema to this version,
  * under a lock. A newer one is EUNSUPPORTED. ENOTFOUND if it is empty and flags
@@ -20,6 +20,8 @@ void bal_graph_free(bal_graph *self);
 BAL_OWNABLE(bal_graph)
 /* See bal_db_file. */
 const char *bal_graph_file(const bal_graph *self);
+/* See changes of bal_db_ops. */
+BAL_CHECK int bal_graph_changes(bal_graph *self, uint64_t *out, bal_error *err);
 /* A transaction over several calls; see bal_tx. */
 BAL_CHECK int bal_graph_begin(bal_tx *tx, bal_graph *self, unsigned flags,
                               bal_error *err);

@@ -240,6 +240,20 @@ const bal_migration bal_migrations[] = {
       "  seal BLOB,\n"
       "  PRIMARY KEY (block, dtype)\n"
       ") STRICT, WITHOUT ROWID" },
+    /* What servers were told to load. By ids, as exports are. */
+    { 5, "sqlite",
+      "CREATE TABLE loads (\n"
+      "  tenant INTEGER NOT NULL REFERENCES tenants (tenant),\n"
+      "  server TEXT NOT NULL,\n"
+      "  name TEXT NOT NULL,\n"
+      "  commit_id BLOB NOT NULL CHECK (length(commit_id) = 32),\n"
+      "  path TEXT NOT NULL,\n"
+      "  loaded_at INTEGER NOT NULL,\n"
+      "  unloaded_at INTEGER,\n"
+      "  seal BLOB,\n"
+      "  PRIMARY KEY (tenant, server, name)\n"
+      ") STRICT, WITHOUT ROWID" },
+    { 5, NULL, "CREATE INDEX loads_of_commit ON loads (tenant, commit_id)" },
 };
 
 const size_t bal_migration_count =

@@ -133,6 +133,15 @@ static const bal_seal_row rows[] = {
         .since = 4,
         .columns = { BLOCK_OF_NORM, "dtype", "squares" },
     },
+    [BAL_SEALED_LOADS] = {
+        .table = "loads",
+        .tenant = TENANT_OF("loads.tenant"),
+        .what = "commit_id",
+        .keys = 3,
+        .since = 5,
+        .columns = { "tenant", "server", "name", "commit_id", "path",
+                     "loaded_at", "unloaded_at" },
+    },
 };
 
 _Static_assert(sizeof(rows) / sizeof(rows[0]) == BAL_SEALED_TABLES,

@@ -26,6 +26,7 @@ typedef enum bal_sealed {
     BAL_SEALED_PROBE_SETS,
     BAL_SEALED_FINGERPRINTS,
     BAL_SEALED_NORMS,
+    BAL_SEALED_LOADS,
     BAL_SEALED_TABLES,
 } bal_sealed;
 

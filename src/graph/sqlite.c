@@ -155,6 +155,38 @@ static int sqlite_scrub(bal_db *base, unsigned flags, bal_error *err)
     return rc;
 }
 
+/* ---- what has changed ---------------------------------------------------- */
+
+static int take_number(void *ctx, const bal_value *columns, size_t count,
+                       bal_error *err)
+{
+    (void)count;
+    (void)err;
+    *(int64_t *)ctx = columns[0].number;
+    return BAL_ROW_STOP;
+}
+
+/* The pragma tells of what other connections have committed, in 32 bits; the
+ * count of what this one wrote. */
+static int sqlite_changes(bal_db *base, uint64_t *out, bal_error *err)
+{
+    bal_sqlite *self = (bal_sqlite *)base;
+    int64_t others = 0;
+    const bal_query query = {
+        .sql = "PRAGMA data_version",
+        .fn = take_number,
+        .ctx = &others,
+    };
+
+    pthread_mutex_lock(&self->lock);
+    int rc = bal_sqlite_query_locked(self, &query, err);
+    uint64_t own = (uint64_t)sqlite3_total_changes64(self->handle);
+    pthread_mutex_unlock(&self->lock);
+    if (!rc)
+        *out = (uint64_t)others << 32 ^ own;
+    return rc;
+}
+
 /* ---- closing ------------------------------------------------------------ */
 
 /* A close by the last connection copies the log into the database, with two
@@ -332,6 +364,7 @@ const bal_db_ops bal_db_sqlite = {
     .commit = sqlite_commit,
     .rollback = sqlite_rollback,
     .scrub = sqlite_scrub,
+    .changes = sqlite_changes,
     .file = sqlite_file,
     .free = sqlite_free,
 };

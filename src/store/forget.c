@@ -9,6 +9,7 @@
 #include "core/hash.h"
 #include "core/str.h"
 #include "graph/fingerprints.h"
+#include "graph/loads.h"
 #include "graph/proofs.h"
 #include "store/forget_finish.h"
 #include "store/proof.h"
@@ -158,6 +159,8 @@ static int take_commit(bal_tenant *tenant, const bal_id *commit,
     }
     if (!rc)
         rc = bal_graph_exports_forget(graph, tenant->number, commit, err);
+    if (!rc)
+        rc = bal_graph_loads_forget(graph, tenant->number, commit, err);
     if (!rc)
         rc = bal_graph_fingerprints_forget(graph, tenant->number, commit, err);
     return rc;

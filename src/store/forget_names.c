@@ -9,6 +9,7 @@
 #include "core/str.h"
 #include "graph/fingerprints.h"
 #include "graph/forgets.h"
+#include "graph/loads.h"
 #include "store/forget_plan.h"
 
 #define PROVENANCE     "ballast.json"
@@ -127,6 +128,31 @@ static int take_export(void *ctx, const bal_export_row *row, bal_error *err)
     return bal_plan_add(self, "exports", value, err);
 }
 
+/* ---- servers ------------------------------------------------------------ */
+
+/* An engine may keep in memory what it was told to unload. */
+static int take_load(void *ctx, const bal_loaded *row, bal_error *err)
+{
+    BAL_LOCAL(bal_buf) server = { 0 };
+    BAL_LOCAL(bal_buf) name = { 0 };
+    char loaded[40], unloaded[40];
+    int rc =
+        bal_printable(&server, row->server, strlen(row->server), false, err);
+    if (!rc)
+        rc = bal_printable(&name, row->name, strlen(row->name), false, err);
+    if (rc)
+        return rc;
+
+    bal_clock_rfc3339(loaded, row->loaded_at);
+    bal_clock_rfc3339(unloaded, row->unloaded_at);
+    return bal_plan_add(
+        ctx, "servers",
+        json_pack("{s:s,s:s,s:s,s:s?}", "server", bal_buf_string(&server),
+                  "name", bal_buf_string(&name), "loaded_at", loaded,
+                  "unloaded_at", row->unloaded_at ? unloaded : NULL),
+        err);
+}
+
 /* ---- what was asked and answered ----------------------------------------- */
 
 static int take_fingerprint(void *ctx, const bal_fingerprint_row *row,
@@ -167,6 +193,9 @@ int bal_plan_names(bal_planning *self, bal_error *err)
                               err);
     if (!rc)
         rc = plan_fingerprints(self, err);
+    if (!rc)
+        rc = bal_graph_loads(self->graph, self->tenant->number, self->commit,
+                             take_load, self, err);
     if (rc)
         return rc;
     return bal_graph_exports(self->graph, self->tenant->number, self->commit,
@@ -200,6 +229,17 @@ static int view_cache(bal_planning *self, const bal_dependent *view, bool named,
     return 0;
 }
 
+/* What a server has of a view is what went into it. Where the tenant goes they
+ * are told with the rest. */
+static int view_servers(bal_planning *self, const bal_dependent *view,
+                        bal_error *err)
+{
+    if (!self->commit || strcmp(view->tenant, self->tenant->name) != 0)
+        return 0;
+    return bal_graph_loads(self->graph, self->tenant->number, &view->commit,
+                           take_load, self, err);
+}
+
 static int take_view(void *ctx, const bal_dependent *view, bal_error *err)
 {
     bal_planning *self = ctx;
@@ -215,7 +255,8 @@ static int take_view(void *ctx, const bal_dependent *view, bal_error *err)
     }
     bal_id_hex(hex, &view->commit);
     snprintf(name, sizeof(name), "%s:%s", view->tenant, hex);
-    return bal_plan_add(self, "broken_views", json_string(name), err);
+    rc = bal_plan_add(self, "broken_views", json_string(name), err);
+    return rc ? rc : view_servers(self, view, err);
 }
 
 int bal_plan_views(bal_planning *self, bal_error *err)

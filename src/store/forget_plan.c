@@ -176,9 +176,9 @@ static int plan_tenant(bal_planning *self, bal_error *err)
 /* ---- the plan ----------------------------------------------------------- */
 
 static const char *const lists[] = {
-    "commits",        "manifests",       "blocks",       "refs",
-    "grants_revoked", "cache",           "fingerprints", "exports",
-    "retained",       "grants_received", "broken_views", "probe_sets",
+    "commits",      "manifests",    "blocks",  "refs",     "grants_revoked",
+    "cache",        "fingerprints", "exports", "retained", "grants_received",
+    "broken_views", "probe_sets",   "servers",
 };
 
 static int begin(bal_planning *self, const char *reason, bal_error *err)

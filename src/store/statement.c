@@ -104,14 +104,40 @@ int bal_statement_subject(json_t **out, const json_t *predicate, bal_error *err)
 
 /* ---- writing ------------------------------------------------------------ */
 
+/* What the plan's row of a server comes to. */
+static int add_server(json_t *to, const json_t *row, bal_error *err)
+{
+    const char *server = json_string_value(json_object_get(row, "server"));
+    const char *name = json_string_value(json_object_get(row, "name"));
+    BAL_LOCAL(bal_buf) text = { 0 };
+
+    if (!server || !name)
+        return bal_fail(err, BAL_ECORRUPT, "a statement of no server");
+    int rc = bal_buf_format(&text, err,
+                            "server '%s', which has loaded it as '%s', until "
+                            "it is restarted",
+                            server, name);
+    if (rc)
+        return rc;
+    if (json_array_append_new(to, json_string(bal_buf_string(&text))))
+        return bal_fail_memory(err, "a statement");
+    return 0;
+}
+
 static int put_sentences(json_t *predicate, bal_error *err)
 {
+    const json_t *servers = json_object_get(predicate, "servers");
     BAL_OWN(json_t) array = json_array();
+    int rc = 0;
 
     for (size_t i = 0; i < sizeof(not_covered) / sizeof(not_covered[0]); i++) {
         if (json_array_append_new(array, json_string(not_covered[i])))
             return bal_fail_memory(err, "a statement");
     }
+    for (size_t i = 0; i < json_array_size(servers) && !rc; i++)
+        rc = add_server(array, json_array_get(servers, i), err);
+    if (rc)
+        return rc;
     return put(predicate, "not_covered", json_incref(array), err);
 }
 

@@ -14,7 +14,7 @@ COMMANDS = [
     "methods",
     "import-mergekit", "export-mergekit", "log",
     "reflog", "refs", "reset", "show", "ls", "cat", "diff",
-    "fingerprint", "probes", "bisect", "wdelta",
+    "fingerprint", "probes", "bisect", "wdelta", "serve-export",
     "grant", "revoke", "grants", "forget", "verify", "proofs", "fsck", "gc",
     "stats", "key", "config", "tenants", "completion", "help"]
 
@@ -201,7 +201,7 @@ def test_option_beats_environment_beats_store_beats_default(tmp_path):
     ["config"], ["gc"], ["reset", "a", "b"], ["checkout", "main", "-o", "x"],
     ["merge", "a", "-m", "x"], ["diff", "a", "b"], ["cat", "a", "b"],
     ["apply", "a", "--base", "b", "-o", "c"], ["reflog"], ["ls", "main"],
-    ["delta", "a", "--base", "b", "-m", "x"],
+    ["delta", "a", "--base", "b", "-m", "x"], ["serve-export", "-o", "x"],
 ])
 def test_a_command_that_only_reads_makes_no_store(tmp_path, words):
     store = Store(tmp_path)

@@ -6,6 +6,7 @@
 #include "graph/fingerprints.h"
 #include "graph/forgets.h"
 #include "graph/inside.h"
+#include "graph/loads.h"
 #include "graph/proofs.h"
 #include "graph/seal.h"
 #include "support/check.h"
@@ -34,6 +35,13 @@ static void fill_shared(bal_graph *graph)
     CHECK_OK(bal_graph_revoke(graph, acme, &grant.manifest, "beta", 7, &revoked,
                               &check_err));
     CHECK_OK(bal_graph_export_put(graph, acme, &copy, &check_err));
+    bal_loaded load = {
+        "http://a", "acme-one", "/copy", graphs_id("c1"), 6, 0
+    };
+    CHECK_OK(bal_graph_load_put(graph, acme, &load, &check_err));
+    load.name = "acme-two";
+    load.unloaded_at = 7;
+    CHECK_OK(bal_graph_load_put(graph, acme, &load, &check_err));
     CHECK_OK(bal_graph_set(graph, "colour", "red", &check_err));
     CHECK_OK(bal_graph_intend(graph, acme, "session", &b9, 1, &check_err));
 }
