@@ -19,6 +19,7 @@ static const double look_every = 0.1;   /* seconds, for changes of the store */
 static const double check_every = 30;   /* for what became of the servers */
 static const double first_pause = 1;    /* before what failed is tried again */
 static const double longest_wait = 600; /* of --timeout */
+static const double lock_wait = 30;
 
 struct sync_opts {
     bal_opt_list urls;
@@ -388,7 +389,9 @@ static int run(bal_cli *cli, const void *values, bal_error *err)
         .max_rank = given->max_rank.value,
         .slots = given->slots.value,
         .timeout = given->timeout.value,
-        .wait = wait->given ? wait->value : check_every,
+        /* What is watched is tried again anyway, and others wait for it. */
+        .retries = given->watch ? 1 : 0,
+        .wait = wait->given ? wait->value : lock_wait,
         .flags = (given->dry_run ? BAL_FLEET_DRY_RUN : 0) |
                  (given->no_prune ? BAL_FLEET_NO_PRUNE : 0) |
                  (given->adapt ? BAL_FLEET_ADAPT : 0),

@@ -77,8 +77,7 @@ static int open_servers(bal_fleet_run *self, bal_error *err)
         if (there)
             continue;
         rc = bal_fleet_server_open(&self->servers[self->server_count++], url,
-                                   options->engine, options->token,
-                                   options->timeout, self->work, err);
+                                   options, self->work, err);
         if (rc)
             return rc;
     }

@@ -39,6 +39,7 @@ typedef struct bal_fleet_options {
     bal_model *base;          /* for the pre-flight, NULL: none */
     uint64_t max_rank, slots; /* of the servers; 0: not known */
     double timeout;           /* seconds of a request, 0: 30 */
+    unsigned retries;         /* of a request, 0: 4 */
     double wait;              /* seconds for another one at the same folder */
     unsigned flags;
 } bal_fleet_options;

@@ -56,6 +56,7 @@ typedef struct bal_step {
     const char *other; /* TAKEN: the root of what has the name, or NULL */
     /* Of who carries it out: */
     bal_step_state state;
+    bool back;  /* an unload that was in vain, to be taken back */
     bool turn;  /* it is among those that are carried out now */
     int status; /* that the server answered with, 0: none */
     const char *why;

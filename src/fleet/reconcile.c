@@ -1,271 +1,32 @@
 /* One server made what it should be. New versions are loaded, and seen in its
  * list, before old ones go, so that there is no gap; where there is no room, or
- * it takes something only after that, old ones go first.
- *
- * Each load is noted twice before it is asked for: in the state, for the run
- * after one that was killed, and in the store, so that a deletion can name the
- * server. */
+ * it takes something only after that, old ones go first. */
 #include <string.h>
 
-#include "core/clock.h"
 #include "core/error.h"
-#include "fleet/run.h"
-
-enum { OK = 200 };
-
-typedef struct task {
-    bal_fleet_run *run;
-    bal_fleet_server *server;
-    bal_fleet_plan plan;
-} task;
-
-/* Is it one of the steps that are meant? */
-typedef bool step_fn(const task *self, const bal_step *step);
-
-/* ---- notes -------------------------------------------------------------- */
-
-static int note_state(task *self, const bal_step *step, int64_t at,
-                      bool refused, bal_error *err)
-{
-    const bal_known row = {
-        .server = self->server->url,
-        .name = step->what.name,
-        .tenant = bal_tenant_name(self->run->tenant),
-        .ref = step->what.ref,
-        .path = step->what.path,
-        .commit = step->what.commit,
-        .loaded_at = at,
-        .refused = refused,
-    };
-
-    return bal_fleet_state_put(&self->run->state, &row, err);
-}
-
-/* unloaded_at 0: it is loaded, or about to be. */
-static int note_store(const task *self, const bal_step *step,
-                      int64_t unloaded_at, bal_error *err)
-{
-    const bal_loaded row = {
-        .server = self->server->url,
-        .name = step->what.name,
-        .path = step->what.path,
-        .commit = step->what.commit,
-        .loaded_at = bal_clock_now(),
-        .unloaded_at = unloaded_at,
-    };
-
-    return bal_loaded_put(self->run->tenant, &row, err);
-}
-
-/* A note of what is so already, which stays so where it cannot be made. After a
- * forget there is no commit left to note it of. */
-static int note_fact(const task *self, const bal_step *step,
-                     int64_t unloaded_at, bal_error *err)
-{
-    bal_error why = { 0 };
-    int rc = note_store(self, step, unloaded_at, &why);
-
-    if (rc == BAL_ENOMEM || rc == BAL_ECANCELLED) {
-        if (err)
-            *err = why;
-        return rc;
-    }
-    if (rc && rc != BAL_ENOTFOUND)
-        bal_warn("fleet", "'%s' is %s, which could not be noted: %s",
-                 step->what.name, unloaded_at ? "unloaded" : "loaded",
-                 why.text);
-    return 0;
-}
-
-/* That it is there no more, though its memory may still hold it. */
-static int note_gone(task *self, const bal_step *step, bal_error *err)
-{
-    int rc = note_fact(self, step, bal_clock_now(), err);
-
-    if (rc)
-        return rc;
-    bal_fleet_state_drop(&self->run->state, self->server->url, step->what.name);
-    return bal_fleet_let_go(self->run, &step->what.commit, err);
-}
-
-static int settle(bal_step *step, bal_step_state state, const char *why)
-{
-    step->state = state;
-    step->why = why;
-    return 0;
-}
-
-static const char *or_no_memory(const char *text)
-{
-    return text ? text : "out of memory";
-}
-
-/* ---- loading ------------------------------------------------------------ */
-
-static int intend(task *self, bal_step_kind kind, step_fn *meant,
-                  bal_error *err)
-{
-    int rc = 0;
-
-    for (size_t i = 0; !rc && i < self->plan.count; i++) {
-        bal_step *step = &self->plan.steps[i];
-        if (step->kind != kind || !meant(self, step))
-            continue;
-        rc = note_state(self, step, 0, step->refused, err);
-        step->state = BAL_STEP_TODO;
-        step->turn = true;
-    }
-    return rc ? rc : bal_fleet_state_save(&self->run->state, err);
-}
-
-static int load_one(task *self, bal_step *step, bal_error *err)
-{
-    bal_error why = { 0 };
-    int rc = note_store(self, step, 0, &why);
-
-    if (rc == BAL_ENOMEM || rc == BAL_ECANCELLED) {
-        if (err)
-            *err = why;
-        return rc;
-    }
-    if (rc) {
-        bal_fleet_state_drop(&self->run->state, self->server->url,
-                             step->what.name);
-        return settle(step, BAL_STEP_FAILED,
-                      or_no_memory(bal_fleet_copy(self->run, why.text)));
-    }
-    step->state = BAL_STEP_ASKED;
-    return bal_fleet_server_load(self->server, step->what.name, step->what.path,
-                                 &step->status, &step->why, err);
-}
-
-/* What the list says of a load. One that says nothing of roots is believed. */
-static int see_loaded(task *self, bal_step *step, bal_error *err)
-{
-    const bal_listed *listed =
-        bal_fleet_server_find(self->server, step->what.name);
-    bool there = listed && !listed->base &&
-                 (!listed->root || !strcmp(listed->root, step->what.path));
-    int rc;
-
-    if (there) {
-        settle(step, BAL_STEP_DONE, NULL);
-        return note_state(self, step, bal_clock_now(), false, err);
-    }
-    if (!step->why)
-        step->why = listed ? "something else has this name"
-                           : "it is not listed after it was loaded";
-    step->state = BAL_STEP_FAILED;
-    rc = note_state(self, step, 0, step->status != OK, err);
-    /* It may have read some of it. */
-    return rc ? rc : note_fact(self, step, bal_clock_now(), err);
-}
-
-/* The server's list after it was told something; without one, what was asked
- * for has failed, and the notes stay for the next run. */
-static int look(task *self, bal_step_kind kind, bal_error *err)
-{
-    int rc = 0;
-
-    if (!self->server->why)
-        rc = bal_fleet_server_list(self->server, err);
-    for (size_t i = 0; !rc && self->server->why && i < self->plan.count; i++) {
-        bal_step *step = &self->plan.steps[i];
-        if (step->kind == kind && step->state == BAL_STEP_ASKED)
-            settle(step, BAL_STEP_FAILED, self->server->why);
-    }
-    return rc;
-}
-
-static int load_all(task *self, bal_step_kind kind, step_fn *meant,
-                    bal_error *err)
-{
-    bool asked = false;
-    int rc = intend(self, kind, meant, err);
-
-    for (size_t i = 0; !rc && i < self->plan.count; i++) {
-        bal_step *step = &self->plan.steps[i];
-        if (!step->turn || self->server->why)
-            continue;
-        step->turn = false;
-        rc = load_one(self, step, err);
-        asked |= step->state == BAL_STEP_ASKED;
-    }
-    if (!rc && asked)
-        rc = look(self, kind, err);
-    for (size_t i = 0; !rc && i < self->plan.count; i++) {
-        bal_step *step = &self->plan.steps[i];
-        if (step->kind == kind && step->state == BAL_STEP_ASKED)
-            rc = see_loaded(self, step, err);
-    }
-    return rc;
-}
-
-/* ---- unloading ---------------------------------------------------------- */
-
-static int see_unloaded(task *self, bal_step *step, bal_error *err)
-{
-    const bal_listed *listed =
-        bal_fleet_server_find(self->server, step->what.name);
-
-    if (listed && (!listed->root || !strcmp(listed->root, step->what.path))) {
-        if (!step->why)
-            step->why = "it is still listed after it was unloaded";
-        step->state = BAL_STEP_FAILED;
-        return 0;
-    }
-    settle(step, BAL_STEP_DONE, NULL);
-    return note_gone(self, step, err);
-}
-
-static int unload_all(task *self, step_fn *meant, bool *some, bal_error *err)
-{
-    bool asked = false;
-    int rc = 0;
-
-    for (size_t i = 0; !rc && i < self->plan.count; i++) {
-        bal_step *step = &self->plan.steps[i];
-        if (step->kind != BAL_STEP_UNLOAD || step->state != BAL_STEP_TODO ||
-            !meant(self, step) || self->server->why)
-            continue;
-        step->state = BAL_STEP_ASKED;
-        asked = true;
-        rc = bal_fleet_server_unload(self->server, step->what.name,
-                                     &step->status, &step->why, err);
-    }
-    if (!rc && asked)
-        rc = look(self, BAL_STEP_UNLOAD, err);
-    for (size_t i = 0; !rc && i < self->plan.count; i++) {
-        bal_step *step = &self->plan.steps[i];
-        if (step->kind != BAL_STEP_UNLOAD || step->state != BAL_STEP_ASKED)
-            continue;
-        rc = see_unloaded(self, step, err);
-        *some |= step->state == BAL_STEP_DONE;
-    }
-    return rc;
-}
+#include "fleet/steps.h"
 
 /* ---- which steps -------------------------------------------------------- */
 
-static bool any(const task *self, const bal_step *step)
+static bool any(const bal_fleet_task *self, const bal_step *step)
 {
     (void)self;
     return step->state == BAL_STEP_TODO;
 }
 
-static bool early(const task *self, const bal_step *step)
+static bool early(const bal_fleet_task *self, const bal_step *step)
 {
     return step->early || self->plan.full;
 }
 
-static bool failed(const task *self, const bal_step *step)
+static bool failed(const bal_fleet_task *self, const bal_step *step)
 {
     (void)self;
     return step->state == BAL_STEP_FAILED && step->status;
 }
 
 /* The load of its ref that failed, NULL: none. */
-static const bal_step *newer(const task *self, const bal_step *step)
+static const bal_step *newer(const bal_fleet_task *self, const bal_step *step)
 {
     for (size_t i = 0; step->what.ref && i < self->plan.count; i++) {
         const bal_step *load = &self->plan.steps[i];
@@ -286,18 +47,18 @@ static bool is_lost(void *ctx, const bal_id *commit)
 }
 
 /* Would it be better than nothing where a newer one is not to be had? */
-static bool may_stay(const task *self, const bal_step *step)
+static bool may_stay(const bal_fleet_task *self, const bal_step *step)
 {
     return newer(self, step) && !is_lost(self->run, &step->what.commit);
 }
 
-static bool of_no_failed(const task *self, const bal_step *step)
+static bool of_no_failed(const bal_fleet_task *self, const bal_step *step)
 {
     return !may_stay(self, step);
 }
 
 /* An older version of what failed, and not before when this made room. */
-static bool of_new_failed(const task *self, const bal_step *step)
+static bool of_new_failed(const bal_fleet_task *self, const bal_step *step)
 {
     const bal_step *load = newer(self, step);
 
@@ -305,14 +66,21 @@ static bool of_new_failed(const task *self, const bal_step *step)
 }
 
 /* An older version that went for a newer one, in vain. */
-static bool gone_in_vain(const task *self, const bal_step *step)
+static bool in_vain(const bal_fleet_task *self, const bal_step *step)
 {
-    return step->state == BAL_STEP_DONE && !step->early && may_stay(self, step);
+    return step->kind == BAL_STEP_UNLOAD && step->state == BAL_STEP_DONE &&
+           !step->early && may_stay(self, step);
+}
+
+static bool back(const bal_fleet_task *self, const bal_step *step)
+{
+    (void)self;
+    return step->back;
 }
 
 /* ---- the order ---------------------------------------------------------- */
 
-static bool has_failed(const task *self)
+static bool has_failed(const bal_fleet_task *self)
 {
     for (size_t i = 0; i < self->plan.count; i++) {
         const bal_step *step = &self->plan.steps[i];
@@ -323,50 +91,54 @@ static bool has_failed(const task *self)
 }
 
 /* Unload what is meant; if that made room, load what failed once more. */
-static int make_room(task *self, step_fn *meant, bool *some, bal_error *err)
+static int make_room(bal_fleet_task *self, bal_step_fn *meant, bool *some,
+                     bal_error *err)
 {
     int rc;
 
     *some = false;
     if (!has_failed(self))
         return 0;
-    rc = unload_all(self, meant, some, err);
-    return rc || !*some ? rc : load_all(self, BAL_STEP_LOAD, failed, err);
+    rc = bal_fleet_unload(self, meant, some, err);
+    return rc || !*some ? rc : bal_fleet_load(self, BAL_STEP_LOAD, failed, err);
 }
 
 /* What went for nothing is loaded again: an older version is better than
  * none, and its name says which one it is. */
-static int bring_back(task *self, bal_error *err)
+static int bring_back(bal_fleet_task *self, bal_error *err)
 {
     bool some = false;
 
     for (size_t i = 0; i < self->plan.count; i++) {
         bal_step *step = &self->plan.steps[i];
-        some |= step->kind == BAL_STEP_UNLOAD && gone_in_vain(self, step);
+        step->back = in_vain(self, step);
+        some |= step->back;
     }
     if (!some || self->server->why)
         return 0;
-    int rc = load_all(self, BAL_STEP_UNLOAD, gone_in_vain, err);
+    int rc = bal_fleet_load(self, BAL_STEP_UNLOAD, back, err);
     for (size_t i = 0; !rc && i < self->plan.count; i++) {
         bal_step *step = &self->plan.steps[i];
-        if (step->kind != BAL_STEP_UNLOAD || step->early ||
-            !may_stay(self, step))
-            continue;
-        if (step->state == BAL_STEP_DONE)
-            step->state = BAL_STEP_KEPT;
-        else if (step->state == BAL_STEP_FAILED)
-            step->state = BAL_STEP_DONE;
+        if (step->back)
+            step->state =
+                step->state == BAL_STEP_DONE ? BAL_STEP_KEPT : BAL_STEP_DONE;
     }
     return rc;
 }
 
-static int carry_out(task *self, bal_error *err)
+static void give_up(bal_step *step, bal_step_state state, const char *why)
+{
+    step->state = state;
+    step->why = why;
+}
+
+static int carry_out(bal_fleet_task *self, bal_error *err)
 {
     bool some = false;
-    int rc = unload_all(self, early, &some, err);
+    int rc = bal_fleet_unload(self, early, &some, err);
 
     if (!rc)
-        rc = load_all(self, BAL_STEP_LOAD, any, err);
+        rc = bal_fleet_load(self, BAL_STEP_LOAD, any, err);
     if (!rc)
         rc = make_room(self, of_no_failed, &some, err);
     if (!rc)
@@ -374,40 +146,21 @@ static int carry_out(task *self, bal_error *err)
     if (!rc)
         rc = bring_back(self, err);
     if (!rc)
-        rc = unload_all(self, of_no_failed, &some, err);
+        rc = bal_fleet_unload(self, of_no_failed, &some, err);
     for (size_t i = 0; !rc && i < self->plan.count; i++) {
         bal_step *step = &self->plan.steps[i];
         if (step->state == BAL_STEP_TODO && step->kind == BAL_STEP_UNLOAD)
-            settle(step, self->server->why ? BAL_STEP_FAILED : BAL_STEP_KEPT,
-                   self->server->why);
+            give_up(step, self->server->why ? BAL_STEP_FAILED : BAL_STEP_KEPT,
+                    self->server->why);
         if (step->state == BAL_STEP_TODO && step->kind == BAL_STEP_LOAD)
-            settle(step, BAL_STEP_FAILED, self->server->why);
-    }
-    return rc;
-}
-
-/* What needs no request: what is there though nobody noted it, and what is not
- * there any more. */
-static int take_notes(task *self, bal_error *err)
-{
-    int rc = 0;
-
-    for (size_t i = 0; !rc && i < self->plan.count; i++) {
-        bal_step *step = &self->plan.steps[i];
-        if (step->kind == BAL_STEP_GONE)
-            rc = note_gone(self, step, err);
-        if (step->kind != BAL_STEP_SAME || step->known)
-            continue;
-        rc = note_fact(self, step, 0, err);
-        if (!rc)
-            rc = note_state(self, step, bal_clock_now(), false, err);
+            give_up(step, BAL_STEP_FAILED, self->server->why);
     }
     return rc;
 }
 
 /* ---- telling ------------------------------------------------------------ */
 
-static void tell(task *self, const bal_step *step, bool planned)
+static void tell(bal_fleet_task *self, const bal_step *step, bool planned)
 {
     static const bal_fate fates[] = {
         [BAL_STEP_LOAD] = BAL_FATE_LOADED,
@@ -425,7 +178,7 @@ static void tell(task *self, const bal_step *step, bool planned)
                    step->what.name, self->server->url, step->why);
 }
 
-static int say_taken(task *self, bal_step *step, bal_error *err)
+static int say_taken(bal_fleet_task *self, bal_step *step, bal_error *err)
 {
     BAL_LOCAL(bal_buf) text = { 0 };
     const char *by = step->other ? step->other : "something else";
@@ -441,7 +194,7 @@ static int say_taken(task *self, bal_step *step, bal_error *err)
     return step->why ? 0 : bal_fail_memory(err, "a plan");
 }
 
-static int make_plan(task *self, bal_error *err)
+static int make_plan(bal_fleet_task *self, bal_error *err)
 {
     bal_fleet_run *run = self->run;
     bal_fleet_aims aims = {
@@ -475,12 +228,12 @@ static int make_plan(task *self, bal_error *err)
 int bal_fleet_reconcile(bal_fleet_run *run, bal_fleet_server *server,
                         bal_error *err)
 {
-    task self = { .run = run, .server = server };
+    bal_fleet_task self = { .run = run, .server = server };
     bool dry = run->options->flags & BAL_FLEET_DRY_RUN;
     int rc = make_plan(&self, err);
 
     if (!rc && !dry)
-        rc = take_notes(&self, err);
+        rc = bal_fleet_note(&self, err);
     if (!rc && !dry)
         rc = carry_out(&self, err);
     if (!dry) {

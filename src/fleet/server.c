@@ -57,20 +57,21 @@ int bal_fleet_server_name(char **out, const char *url, bal_arena *arena,
 }
 
 int bal_fleet_server_open(bal_fleet_server *self, const char *url,
-                          const char *engine, const char *key, double timeout,
-                          bal_work *work, bal_error *err)
+                          const bal_fleet_options *options, bal_work *work,
+                          bal_error *err)
 {
     const bal_http_options http = {
-        .timeout = timeout > 0 ? timeout : usual_timeout,
-        .token = key,
+        .timeout = options->timeout > 0 ? options->timeout : usual_timeout,
+        .retries = options->retries,
+        .token = options->token,
     };
 
     *self = (bal_fleet_server){
         .url = url,
-        .key = key,
+        .key = options->token,
         .work = work,
-        .loader = find_loader(engine),
-        .engine = engine,
+        .loader = find_loader(options->engine),
+        .engine = options->engine,
     };
     return bal_http_open(&self->http, &http, err);
 }

@@ -5,6 +5,7 @@
 #define FLEET_SERVER_H
 
 #include "core/http.h"
+#include "fleet/fleet.h"
 #include "fleet/plan.h"
 
 typedef struct bal_loader bal_loader;
@@ -27,11 +28,10 @@ typedef struct bal_fleet_server {
  * not one of a server. NULL in *out never. */
 BAL_CHECK int bal_fleet_server_name(char **out, const char *url,
                                     bal_arena *arena, bal_error *err);
-/* EINVAL: a key that no header can hold. engine NULL: as the server says. */
+/* Under that URL, which is borrowed. EINVAL: a key that no header can hold. */
 BAL_CHECK int bal_fleet_server_open(bal_fleet_server *self, const char *url,
-                                    const char *engine, const char *key,
-                                    double timeout, bal_work *work,
-                                    bal_error *err);
+                                    const bal_fleet_options *options,
+                                    bal_work *work, bal_error *err);
 void bal_fleet_server_done(bal_fleet_server *self);
 
 /* Asks what it serves. A server that gives no list is success, with `why` set.

@@ -90,6 +90,14 @@ def engines(engine, *args):
     return Fake("--engine", engine, *args)
 
 
+def emptied(fake, engine="vllm"):
+    """A server that was used before, with nothing loaded and no trouble."""
+    fake.set(fail=0, max_lora_rank=16)
+    for name in loaded(fake):
+        fake.send(UNLOAD[engine], {"lora_name": name})
+    return fake
+
+
 class Proxy(Server):
     """Hands on to a server, unless hook(asked) says that it has answered."""
 

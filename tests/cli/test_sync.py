@@ -7,7 +7,8 @@ import os
 
 import pytest
 
-from fleets import LOAD, UNLOAD, Fleet, Proxy, adapter, engines, loaded
+from fleets import (LOAD, UNLOAD, Fleet, Proxy, adapter, emptied, engines,
+                    loaded)
 from servers import Fake
 from support import model
 
@@ -20,17 +21,21 @@ def made_fleet(tmp_path):
     return Fleet(tmp_path)
 
 
+@pytest.fixture(name="started", scope="module")
+def started_servers():
+    with engines("vllm") as vllm, engines("sglang") as sglang:
+        vllm.engine, sglang.engine = "vllm", "sglang"
+        yield {"vllm": vllm, "sglang": sglang}
+
+
 @pytest.fixture(name="vllm")
-def started_vllm():
-    with engines("vllm") as fake:
-        yield fake
+def empty_vllm(started):
+    return emptied(started["vllm"])
 
 
 @pytest.fixture(name="fake", params=["vllm", "sglang"])
-def started(request):
-    with engines(request.param) as fake:
-        fake.engine = request.param
-        yield fake
+def empty(started, request):
+    return emptied(started[request.param], request.param)
 
 
 def said(**parts):
