@@ -167,6 +167,17 @@ static bool has_moved(const planner *self, const bal_known *known,
     return listed->root && is_known(known, listed) && !self->in->no_prune;
 }
 
+/* Was it loaded from there, by the list or, where that does not say, by us? */
+static bool is_at(const bal_listed *listed, const bal_known *known,
+                  const char *path)
+{
+    const char *root = listed->root;
+
+    if (!root && known)
+        root = known->path;
+    return root && !strcmp(root, path);
+}
+
 static void plan_want(planner *self, const bal_want *want)
 {
     const bal_listed *listed = find_listed(self, want->name);
@@ -175,10 +186,7 @@ static void plan_want(planner *self, const bal_want *want)
 
     if (!listed)
         kind = BAL_STEP_LOAD;
-    else if (!listed->base && listed->root && !strcmp(listed->root, want->path))
-        kind = BAL_STEP_SAME;
-    else if (!listed->root && is_known(known, listed) &&
-             !strcmp(known->path, want->path))
+    else if (!listed->base && is_at(listed, known, want->path))
         kind = BAL_STEP_SAME;
     if (kind == BAL_STEP_TAKEN && has_moved(self, known, listed)) {
         bal_want before = *want;

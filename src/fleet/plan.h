@@ -40,7 +40,7 @@ typedef enum bal_step_kind {
 } bal_step_kind;
 
 typedef enum bal_step_state {
-    BAL_STEP_TODO,
+    BAL_STEP_OPEN,
     BAL_STEP_ASKED, /* the server was told, and has yet to show it */
     BAL_STEP_DONE,
     BAL_STEP_FAILED,

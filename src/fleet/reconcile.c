@@ -11,7 +11,7 @@
 static bool any(const bal_fleet_task *self, const bal_step *step)
 {
     (void)self;
-    return step->state == BAL_STEP_TODO;
+    return step->state == BAL_STEP_OPEN;
 }
 
 static bool early(const bal_fleet_task *self, const bal_step *step)
@@ -149,10 +149,10 @@ static int carry_out(bal_fleet_task *self, bal_error *err)
         rc = bal_fleet_unload(self, of_no_failed, &some, err);
     for (size_t i = 0; !rc && i < self->plan.count; i++) {
         bal_step *step = &self->plan.steps[i];
-        if (step->state == BAL_STEP_TODO && step->kind == BAL_STEP_UNLOAD)
+        if (step->state == BAL_STEP_OPEN && step->kind == BAL_STEP_UNLOAD)
             give_up(step, self->server->why ? BAL_STEP_FAILED : BAL_STEP_KEPT,
                     self->server->why);
-        if (step->state == BAL_STEP_TODO && step->kind == BAL_STEP_LOAD)
+        if (step->state == BAL_STEP_OPEN && step->kind == BAL_STEP_LOAD)
             give_up(step, BAL_STEP_FAILED, self->server->why);
     }
     return rc;

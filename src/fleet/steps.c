@@ -100,7 +100,7 @@ static int intend(bal_fleet_task *self, bal_step_kind kind, bal_step_fn *meant,
         if (step->kind != kind || !meant(self, step))
             continue;
         rc = note_state(self, step, 0, step->refused, err);
-        step->state = BAL_STEP_TODO;
+        step->state = BAL_STEP_OPEN;
         step->turn = true;
     }
     return rc ? rc : bal_fleet_state_save(&self->run->state, err);
@@ -214,7 +214,7 @@ int bal_fleet_unload(bal_fleet_task *self, bal_step_fn *meant, bool *some,
 
     for (size_t i = 0; !rc && i < self->plan.count; i++) {
         bal_step *step = &self->plan.steps[i];
-        if (step->kind != BAL_STEP_UNLOAD || step->state != BAL_STEP_TODO ||
+        if (step->kind != BAL_STEP_UNLOAD || step->state != BAL_STEP_OPEN ||
             !meant(self, step) || self->server->why)
             continue;
         step->state = BAL_STEP_ASKED;

@@ -17,11 +17,11 @@ typedef bool bal_step_fn(const bal_fleet_task *self, const bal_step *step);
  * what needs no request. */
 BAL_CHECK int bal_fleet_note(bal_fleet_task *self, bal_error *err);
 /* Loads what steps of that kind name which are meant, whatever became of them
- * before. Afterwards each is DONE, seen in the server's list, or FAILED; TODO
+ * before. Afterwards each is DONE, seen in the server's list, or FAILED; OPEN
  * where the server is of no use any more. */
 BAL_CHECK int bal_fleet_load(bal_fleet_task *self, bal_step_kind kind,
                              bal_step_fn *meant, bal_error *err);
-/* Unloads what UNLOAD steps name which are TODO and meant; *some is set if one
+/* Unloads what UNLOAD steps name which are OPEN and meant; *some is set if one
  * was seen to be gone. */
 BAL_CHECK int bal_fleet_unload(bal_fleet_task *self, bal_step_fn *meant,
                                bool *some, bal_error *err);

@@ -19,9 +19,9 @@ struct plan_row {
     const char *wants, *listed, *known;
     const char *scope; /* NULL: the whole tenant */
     const char *held;
+    const char *steps; /* + load, - unload, ^ early, = same, ! taken, ~ gone */
     uint64_t slots;
     bool no_prune;
-    const char *steps; /* + load, - unload, ^ early, = same, ! taken, ~ gone */
     bool full;
 };
 
@@ -166,16 +166,16 @@ static size_t read_names(const char *out[MOST], const char *from)
 
 static const char *written(const bal_fleet_plan *plan)
 {
-    static const char signs[] = {
-        [BAL_STEP_LOAD] = '+',  [BAL_STEP_UNLOAD] = '-', [BAL_STEP_SAME] = '=',
-        [BAL_STEP_TAKEN] = '!', [BAL_STEP_GONE] = '~',
+    static const char *const signs[] = {
+        [BAL_STEP_LOAD] = "+",  [BAL_STEP_UNLOAD] = "-", [BAL_STEP_SAME] = "=",
+        [BAL_STEP_TAKEN] = "!", [BAL_STEP_GONE] = "~",
     };
     const char *out = "";
 
     for (size_t i = 0; i < plan->count; i++) {
         const bal_step *step = &plan->steps[i];
         char hex[BAL_ID_HEX + 1];
-        char sign[2] = { step->early ? '^' : signs[step->kind], '\0' };
+        const char *sign = step->early ? "^" : signs[step->kind];
         bal_id_hex(hex, &step->what.commit);
         hex[1] = '\0';
         out = text(out, i ? " " : "", sign,
