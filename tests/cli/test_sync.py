@@ -164,6 +164,7 @@ def test_a_server_that_is_away_does_not_stop_the_others(fleet, vllm):
     with Fake() as away:
         fleet.sync(to=[away, vllm])
     newer = fleet.commit("a")
+    (fleet.dir / ".ballast-sync.json").unlink()
     done = fleet.sync(to=[away, vllm], code=7)
     assert done["loaded"] == [f"{newer}@{vllm.url}"]
     assert done["unloaded"] == [f"{name}@{vllm.url}"]
