@@ -271,6 +271,7 @@ typedef struct watching {
     double every;
     bool begun;      /* one sync went through */
     uint64_t seen;   /* of the store's changes */
+    uint64_t facts;  /* that the last sync stood on */
     double due;      /* on the clock: then servers are looked after */
     double pause;    /* after a failure */
     uint64_t before; /* troubles that were told */
@@ -303,16 +304,13 @@ static int tell_change(watching *self, results *all,
     return bal_out_end(&self->cli->out, err);
 }
 
-/* What our own notes changed does not matter after a failure: it is tried again
- * in a while anyway, and not at once for ever. */
-static int watch_once(watching *self, uint64_t changes, bal_error *err)
+static int watch_once(watching *self, bal_error *err)
 {
     BAL_LOCAL(results) all = { .cli = self->cli, .given = self->given };
     bal_error why = { 0 };
     bal_fleet_report report;
     int rc = sync_once(&all, self->options, &report, &why);
 
-    self->seen = changes;
     if (rc && (!self->begun || !passes(rc))) {
         if (err)
             *err = why;
@@ -326,8 +324,6 @@ static int watch_once(watching *self, uint64_t changes, bal_error *err)
     else
         rc = 0;
     self->begun = true;
-    if (!rc && !good)
-        rc = bal_store_changes(&self->seen, self->cli->store, err);
     double wait = good ? self->every : self->pause;
     if (wait > self->every)
         wait = self->every;
@@ -336,21 +332,49 @@ static int watch_once(watching *self, uint64_t changes, bal_error *err)
     return rc;
 }
 
+/* Has anything changed that matters? Our own notes change the store, too. */
+static int has_news(watching *self, bool *news, bal_error *err)
+{
+    uint64_t changes = 0;
+    uint64_t facts = 0;
+    int rc = bal_store_changes(&changes, self->cli->store, err);
+
+    *news = false;
+    if (rc || (self->begun && changes == self->seen))
+        return rc;
+    rc = bal_fleet_facts(&facts, self->cli->tenant, self->options->specs,
+                         self->options->spec_count, err);
+    if (rc)
+        return rc;
+    *news = !self->begun || facts != self->facts;
+    self->seen = changes;
+    self->facts = facts;
+    return 0;
+}
+
 static int follow(watching *self, bal_error *err)
 {
     int rc = 0;
 
     bal_work_watch(self->cli->work, never, NULL);
     while (!rc && !bal_signals_pending() && !self->cli->out.gone) {
-        uint64_t changes = 0;
-        rc = bal_store_changes(&changes, self->cli->store, err);
-        if (rc)
+        bool news = false;
+        bal_error why = { 0 };
+        rc = has_news(self, &news, &why);
+        if (rc && !(self->begun && passes(rc))) {
+            if (err)
+                *err = why;
             return rc;
-        if (!self->begun || changes != self->seen ||
-            bal_clock_ticks() >= self->due)
-            rc = watch_once(self, changes, err);
-        else
+        }
+        if (rc) {
+            bal_warn("sync-vllm", "%s", why.text);
+            bal_clock_sleep(first_pause);
+            rc = 0;
+        } else if (news || bal_clock_ticks() >= self->due) {
+            rc = watch_once(self, err);
+        } else {
             bal_clock_sleep(look_every);
+        }
     }
     return rc;
 }

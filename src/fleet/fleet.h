@@ -66,4 +66,10 @@ BAL_CHECK int bal_fleet_sync(bal_tenant *tenant,
                              void *ctx, bal_fleet_report *report,
                              bal_work *work, bal_error *err);
 
+/* A number that differs from an earlier one if a sync of these specs (none:
+ * every ref) may want something else by now; syncs do not change it. */
+BAL_CHECK int bal_fleet_facts(uint64_t *out, bal_tenant *tenant,
+                              const char *const *specs, size_t spec_count,
+                              bal_error *err);
+
 #endif
