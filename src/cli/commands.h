@@ -41,6 +41,7 @@ extern const bal_command bal_cmd_probes;
 extern const bal_command bal_cmd_bisect;
 extern const bal_command bal_cmd_wdelta;
 extern const bal_command bal_cmd_serve_export;
+extern const bal_command bal_cmd_sync_vllm;
 extern const bal_command bal_cmd_forget;
 extern const bal_command bal_cmd_verify;
 extern const bal_command bal_cmd_proofs;

@@ -39,6 +39,8 @@ typedef struct bal_fleet_options {
     bal_model *base;          /* for the pre-flight, NULL: none */
     uint64_t max_rank, slots; /* of the servers; 0: not known */
     double timeout;           /* seconds of a request, 0: 30 */
+    unsigned retries;         /* of a request, 0: 4 */
+    double wait;              /* seconds for another one at the same folder */
     unsigned flags;
 } bal_fleet_options;
 
@@ -47,11 +49,27 @@ typedef struct bal_fleet_report {
     bool unreached; /* some server could not be reached at all */
 } bal_fleet_report;
 
-/* Once. Success says that it went through; report what came of it. EINVAL: a
- * URL, an engine, an option; EBUSY: another one works on the same folder. */
+/* Once. Success says that it went through; report what came of it. What is
+ * loaded is what the specs say, adapters of the tenant that we loaded and that
+ * they do not say (any more) are unloaded, and the folders of these removed
+ * once no server lists them. With specs only older versions of these refs go;
+ * where a ref cannot be exported for now, what it has loaded stays.
+ *
+ * Names of adapters never mean two contents, so what is late is never wrong.
+ * An adapter is unloaded only where the state in dir has it with the path that
+ * the server tells, or where it lies in dir under the name that its commit gets
+ * there. fn is called for each adapter on each server, one server after the
+ * other. EINVAL: a URL, an engine, an option, servers of different engines;
+ * EBUSY: another one works on the same folder; ECORRUPT: the state there. */
 BAL_CHECK int bal_fleet_sync(bal_tenant *tenant,
                              const bal_fleet_options *options, bal_fleet_fn *fn,
                              void *ctx, bal_fleet_report *report,
                              bal_work *work, bal_error *err);
+
+/* A number that differs from an earlier one if a sync of these specs (none:
+ * every ref) may want something else by now; syncs do not change it. */
+BAL_CHECK int bal_fleet_facts(uint64_t *out, bal_tenant *tenant,
+                              const char *const *specs, size_t spec_count,
+                              bal_error *err);
 
 #endif

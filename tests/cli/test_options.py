@@ -15,6 +15,8 @@ COMMANDS = [
     "import-mergekit", "export-mergekit", "log",
     "reflog", "refs", "reset", "show", "ls", "cat", "diff",
     "fingerprint", "probes", "bisect", "wdelta", "serve-export",
+    "fingerprint", "probes", "bisect", "wdelta",
+    "sync-vllm",
     "grant", "revoke", "grants", "forget", "verify", "proofs", "fsck", "gc",
     "stats", "key", "config", "tenants", "completion", "help"]
 

@@ -1,0 +1,120 @@
+/* Folders that no server needs any more. One that is loaded may be read again
+ * at any request, and a server that does not find it then dies: so a folder
+ * goes only after every server of the fleet was seen without it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "fleet/run.h"
+
+typedef struct keep {
+    bal_fleet_run *run;
+    bal_id *ids;
+    size_t count, room;
+} keep;
+
+static void keep_done(keep *self)
+{
+    free(self->ids);
+}
+
+static int add(bal_id **ids, size_t *count, size_t *room, const bal_id *id,
+               bal_error *err)
+{
+    if (*count == *room) {
+        size_t more = *room ? *room * 2 : 64;
+        bal_id *grown = realloc(*ids, more * sizeof(**ids));
+        if (!grown)
+            return bal_fail_memory(err, "what is loaded");
+        *ids = grown;
+        *room = more;
+    }
+    (*ids)[(*count)++] = *id;
+    return 0;
+}
+
+int bal_fleet_let_go(bal_fleet_run *self, const bal_id *commit, bal_error *err)
+{
+    return add(&self->gone, &self->gone_count, &self->gone_room, commit, err);
+}
+
+static int keep_id(keep *self, const bal_id *id, bal_error *err)
+{
+    return add(&self->ids, &self->count, &self->room, id, err);
+}
+
+static int keep_path(keep *self, const char *path, bal_error *err)
+{
+    bal_id id;
+
+    if (!bal_fleet_commit_of(&id, self->run->place, path))
+        return 0;
+    return keep_id(self, &id, err);
+}
+
+/* Where only some refs were named, all but what these had. */
+static int keep_folder(void *ctx, const char *name, bal_error *err)
+{
+    keep *self = ctx;
+    bal_id id;
+
+    if (bal_id_parse(&id, name, NULL))
+        return 0;
+    for (size_t i = 0; i < self->run->gone_count; i++) {
+        if (!memcmp(&self->run->gone[i], &id, sizeof(id)))
+            return 0;
+    }
+    return keep_id(self, &id, err);
+}
+
+/* What is wanted, noted, or listed anywhere, whoever had it loaded. */
+static int fill(keep *self, bal_error *err)
+{
+    const bal_fleet_run *run = self->run;
+    int rc = 0;
+
+    for (size_t i = 0; !rc && i < run->want_count; i++)
+        rc = keep_id(self, &run->wants[i].commit, err);
+    for (size_t i = 0; !rc && i < run->state.count; i++)
+        rc = keep_path(self, run->state.rows[i].path, err);
+    for (size_t i = 0; i < run->server_count; i++) {
+        const bal_fleet_server *server = &run->servers[i];
+        for (size_t k = 0; !rc && k < server->count; k++)
+            rc = keep_path(self, server->listed[k].root, err);
+    }
+    if (!rc && run->options->spec_count)
+        rc = bal_dir_each(run->place, keep_folder, self, err);
+    return rc;
+}
+
+static int pruned(void *ctx, const char *path, const char *why)
+{
+    (void)ctx;
+    bal_trace("fleet", "path=%s removed=%s", path, why ? why : "yes");
+    return 0;
+}
+
+int bal_fleet_prune(bal_fleet_run *run, bal_error *err)
+{
+    BAL_LOCAL(keep) all = { .run = run };
+    bal_error why = { 0 };
+
+    if (run->options->flags & (BAL_FLEET_NO_PRUNE | BAL_FLEET_DRY_RUN) ||
+        run->failed || bal_path_type_of(run->place) != BAL_PATH_DIR)
+        return 0;
+    int rc = fill(&all, err);
+    if (rc)
+        return rc;
+    rc = bal_export_prune(run->tenant, run->dir, all.ids, all.count, pruned,
+                          NULL, &why);
+    if (rc == BAL_ENOMEM || rc == BAL_ECANCELLED) {
+        if (err)
+            *err = why;
+        return rc;
+    }
+    /* The servers are as they should be all the same. */
+    if (rc)
+        bal_warn("fleet", "exports that nobody needs are left: %s", why.text);
+    return 0;
+}
