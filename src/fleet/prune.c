@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/clock.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "fleet/run.h"
@@ -88,6 +89,66 @@ static int fill(keep *self, bal_error *err)
     return rc;
 }
 
+/* ---- what is noted and not so ------------------------------------------- */
+
+/* Notes of servers that list nothing of that name: they were restarted, or told
+ * by somebody else, or the state that knew of it was lost. */
+typedef struct stale {
+    bal_fleet_run *run;
+    bal_buf rows; /* of bal_loaded, texts of the run's arena */
+    bool lost;    /* no memory for one */
+} stale;
+
+static void stale_done(stale *self)
+{
+    bal_buf_done(&self->rows);
+}
+
+static const bal_fleet_server *server_of(const bal_fleet_run *run,
+                                         const char *url)
+{
+    for (size_t i = 0; i < run->server_count; i++) {
+        if (!strcmp(run->servers[i].url, url))
+            return &run->servers[i];
+    }
+    return NULL;
+}
+
+static int find_stale(void *ctx, const bal_loaded *row)
+{
+    stale *self = ctx;
+    const bal_fleet_server *server = server_of(self->run, row->server);
+    bal_loaded copy = *row;
+
+    if (row->unloaded_at || !server || server->why ||
+        bal_fleet_server_find(server, row->name))
+        return 0;
+    copy.server = server->url;
+    copy.name = bal_fleet_copy(self->run, row->name);
+    copy.path = bal_fleet_copy(self->run, row->path);
+    self->lost = !copy.name || !copy.path ||
+                 bal_buf_append(&self->rows, &copy, sizeof(copy), NULL) != 0;
+    return self->lost;
+}
+
+static int settle_notes(bal_fleet_run *run, bal_error *err)
+{
+    BAL_LOCAL(stale) found = { .run = run };
+    bal_loaded row;
+    int rc = bal_loaded_each(run->tenant, NULL, find_stale, &found, err);
+
+    if (!rc && found.lost)
+        rc = bal_fail_memory(err, "what is loaded");
+    for (size_t at = 0; !rc && at < found.rows.len; at += sizeof(row)) {
+        memcpy(&row, found.rows.data + at, sizeof(row));
+        row.unloaded_at = bal_clock_now();
+        rc = bal_loaded_put(run->tenant, &row, err);
+        if (rc == BAL_ENOTFOUND) /* forgotten meanwhile, and the note with it */
+            rc = 0;
+    }
+    return rc;
+}
+
 static int pruned(void *ctx, const char *path, const char *why)
 {
     (void)ctx;
@@ -106,8 +167,10 @@ int bal_fleet_prune(bal_fleet_run *run, bal_error *err)
     int rc = fill(&all, err);
     if (rc)
         return rc;
-    rc = bal_export_prune(run->tenant, run->dir, all.ids, all.count, pruned,
-                          NULL, &why);
+    rc = settle_notes(run, &why);
+    if (!rc)
+        rc = bal_export_prune(run->tenant, run->dir, all.ids, all.count, pruned,
+                              NULL, &why);
     if (rc == BAL_ENOMEM || rc == BAL_ECANCELLED) {
         if (err)
             *err = why;
