@@ -67,17 +67,18 @@ static const char *consequence(const bal_rule *rule, bal_outcome outcome)
 int bal_flight_tell(bal_flight *self, const char *where, bal_error *err,
                     const char *format, ...)
 {
+    BAL_LOCAL(bal_buf) fact = { .ceiling = 64 * 1024 };
     BAL_LOCAL(bal_buf) text = { .ceiling = 64 * 1024 };
-    char fact[512];
+    char raw[512];
     va_list args;
     int outcome = self->rule->outcomes[bal_engine_id_of(self->engine)];
 
     va_start(args, format);
-    vsnprintf(fact, sizeof(fact), format, args);
+    vsnprintf(raw, sizeof(raw), format, args);
     va_end(args);
-    int rc = bal_printable(&text, fact, strlen(fact), false, err);
+    int rc = bal_printable(&fact, raw, strlen(raw), false, err);
     if (!rc)
-        rc = bal_buf_format(&text, err, ": %s",
+        rc = bal_buf_format(&text, err, "%s: %s", bal_buf_string(&fact),
                             consequence(self->rule, (bal_outcome)outcome));
     if (rc)
         return rc;
@@ -88,7 +89,7 @@ int bal_flight_tell(bal_flight *self, const char *where, bal_error *err,
         .where = where,
         .text = bal_buf_string(&text),
     };
-    return self->fn(self->ctx, self->rule, &row);
+    return self->fn(self->ctx, self->rule, &row, bal_buf_string(&fact));
 }
 
 /* ---- a run -------------------------------------------------------------- */
@@ -186,11 +187,12 @@ typedef struct told {
 } told;
 
 static int pass_on(void *ctx, const bal_rule *rule,
-                   const bal_preflight_row *row)
+                   const bal_preflight_row *row, const char *fact)
 {
     const told *to = ctx;
 
     (void)rule;
+    (void)fact;
     return to->fn(to->ctx, row);
 }
 

@@ -23,6 +23,7 @@ typedef struct bal_rule {
     const char *then;  /* what comes of it where the outcome is WRONG or NOTED;
                           NULL: "as PEFT would not" */
     const char *adapt; /* what bal_lora_adapt does about it; NULL: nothing */
+    bool folds;        /* which may round */
     bool values;       /* reads what the tensors hold */
     bool any_type;     /* for PEFT: also of adapters that are not LoRA */
 } bal_rule;
@@ -30,9 +31,10 @@ typedef struct bal_rule {
 extern const bal_rule bal_flight_rules[];
 extern const size_t bal_flight_rules_count;
 
-/* A rule that was met; 0, or what ends the run. */
+/* A rule that was met, and what was so without what comes of it; 0, or what
+ * ends the run. */
 typedef int bal_met_fn(void *ctx, const bal_rule *rule,
-                       const bal_preflight_row *row);
+                       const bal_preflight_row *row, const char *fact);
 
 struct bal_flight {
     const bal_engine *engine;
