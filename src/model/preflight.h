@@ -76,7 +76,7 @@ bal_factor_dims bal_flight_dims(const bal_flight *self,
 bal_rule_fn bal_rule_config_missing, bal_rule_config_broken,
     bal_rule_key_missing, bal_rule_key_value, bal_rule_type, bal_rule_type_case,
     bal_rule_on, bal_rule_saved, bal_rule_bias, bal_rule_start,
-    bal_rule_lora_ga, bal_rule_rank_limit, bal_rule_pattern_broken;
+    bal_rule_lora_ga, bal_rule_rank_limit, bal_rule_scale_unknown;
 /* preflight_targets.c: */
 bal_rule_fn bal_rule_target_pattern, bal_rule_target_names, bal_rule_untargeted,
     bal_rule_unlisted;

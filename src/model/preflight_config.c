@@ -228,7 +228,7 @@ int bal_rule_rank_limit(bal_flight *self, bal_error *err)
                            (unsigned long long)self->max_rank);
 }
 
-int bal_rule_pattern_broken(bal_flight *self, bal_error *err)
+int bal_rule_scale_unknown(bal_flight *self, bal_error *err)
 {
     if (!self->unscaled.text[0])
         return 0;

@@ -86,7 +86,7 @@ const bal_rule bal_flight_rules[] = {
       "the update belongs to another weight than the base's" },
     { "init-lora-ga", { O, O, R, O }, bal_rule_lora_ga, "init_lora_weights" },
     { "rank-limit", { R, R, O, O }, bal_rule_rank_limit },
-    { "pattern-broken", { R, W, R, R }, bal_rule_pattern_broken },
+    { "scale-unknown", { R, W, R, R }, bal_rule_scale_unknown },
     { "rank-pattern",
       { N, W, O, O },
       bal_rule_on,
