@@ -82,9 +82,10 @@ bal_rule_fn bal_rule_target_pattern, bal_rule_target_names, bal_rule_untargeted,
     bal_rule_unlisted;
 /* preflight_names.c: */
 bal_rule_fn bal_rule_prefix, bal_rule_default_inside, bal_rule_name_inside,
-    bal_rule_strange, bal_rule_whole, bal_rule_copy, bal_rule_copy_differs,
-    bal_rule_twice, bal_rule_dora_tensor, bal_rule_bias_tensor,
-    bal_rule_rows_tensor, bal_rule_embedding_names, bal_rule_no_factors;
+    bal_rule_name_mixed, bal_rule_strange, bal_rule_whole, bal_rule_copy,
+    bal_rule_copy_differs, bal_rule_twice, bal_rule_dora_tensor,
+    bal_rule_bias_tensor, bal_rule_rows_tensor, bal_rule_embedding_names,
+    bal_rule_no_factors;
 /* preflight_shapes.c: */
 bal_rule_fn bal_rule_dtype, bal_rule_empty, bal_rule_not_matrix,
     bal_rule_lone_a, bal_rule_lone_b, bal_rule_ranks_differ,

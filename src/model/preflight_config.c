@@ -213,7 +213,8 @@ int bal_rule_rank_limit(bal_flight *self, bal_error *err)
         json_object_foreach((json_t *)bal_flight_key(self, "rank_pattern"),
                             name, value) most = bal_max(most, rank_of(value));
     }
-    for (size_t i = 0; i < self->parts.module_count; i++) {
+    for (size_t i = 0; self->engine->all_ranks && i < self->parts.module_count;
+         i++) {
         const bal_loose_module *module = &self->parts.modules[i];
         bal_factor_dims dims = bal_flight_dims(self, module);
         uint64_t rank = bal_max(dims.rank_a, dims.rank_b);

@@ -82,6 +82,26 @@ int bal_rule_name_inside(bal_flight *self, bal_error *err)
     return tell_inside(self, false, err);
 }
 
+/* Names of modules that are computed together are made of each other's. */
+int bal_rule_name_mixed(bal_flight *self, bal_error *err)
+{
+    size_t plain = 0;
+    size_t named = 0;
+
+    for (size_t i = 0; i < self->parts.count; i++) {
+        const bal_loose_tensor *tensor = &self->parts.tensors[i];
+
+        plain += tensor->kind == BAL_LOOSE_FACTOR && !tensor->inside[0];
+        named += tensor->inside[0] != '\0';
+    }
+    if (!plain || !named)
+        return 0;
+    return bal_flight_tell(self, "", err,
+                           "%zu tensors have the adapter's name inside, others "
+                           "have not",
+                           named);
+}
+
 /* ---- kinds -------------------------------------------------------------- */
 
 int bal_rule_strange(bal_flight *self, bal_error *err)

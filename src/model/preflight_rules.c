@@ -146,6 +146,7 @@ const bal_rule bal_flight_rules[] = {
       bal_rule_default_inside,
       .then = "it is taken, by PEFT under the name 'default' alone",
       .adapt = renamed },
+    { "name-mixed", { O, R, O, O }, bal_rule_name_mixed, .adapt = renamed },
     { "name-inside",
       { R, W, W, W },
       bal_rule_name_inside,

