@@ -34,8 +34,8 @@ BAL_CHECK int bal_lora_shape_init(bal_lora_shape *out, const bal_loras *loras,
                                   bal_model *adapter, const bal_engine *engine,
                                   const bal_known *base, bal_error *err);
 void bal_lora_shape_done(bal_lora_shape *self);
-/* The adapter of that shape. Takes it over (shape is empty then) and keeps a
- * reference on the adapter, success or not. */
+/* The adapter of that shape, which is empty then. Keeps a reference on the
+ * adapter. */
 BAL_CHECK int bal_lora_shaped(bal_model **out, bal_model *adapter,
                               bal_lora_shape *shape, bal_error *err);
 /* adapter_config.json for it; lora_shape_config.c. */

@@ -18,21 +18,26 @@ typedef struct shaped {
     bal_lora_shape shape;
 } shaped;
 
-static int read_a(shaped *self, const bal_shaped *row, uint64_t offset,
-                  char *to, size_t len, bal_error *err)
+typedef int read_fn(shaped *self, size_t index, uint64_t offset, char *to,
+                    size_t len, bal_error *err);
+
+static int read_a(shaped *self, size_t index, uint64_t offset, char *to,
+                  size_t len, bal_error *err)
 {
+    size_t entry = self->shape.rows[index].a;
     uint64_t has =
-        row->a == BAL_NONE ? 0 : bal_model_at(self->adapter, row->a)->size;
+        entry == BAL_NONE ? 0 : bal_model_at(self->adapter, entry)->size;
     size_t some = offset < has ? (size_t)bal_min(has - offset, len) : 0;
 
     memset(to + some, 0, len - some);
-    return some ? bal_model_read(self->adapter, row->a, offset, to, some, err)
+    return some ? bal_model_read(self->adapter, entry, offset, to, some, err)
                 : 0;
 }
 
-static int read_b(shaped *self, const bal_shaped *row, uint64_t offset,
-                  char *to, size_t len, bal_error *err)
+static int read_b(shaped *self, size_t index, uint64_t offset, char *to,
+                  size_t len, bal_error *err)
 {
+    const bal_shaped *row = &self->shape.rows[index];
     size_t width = bal_dtype_bits(row->dtypes[1]) / 8;
     const bal_scaled b = {
         row->b, row->rank, self->shape.rank, row->factor, row->dtypes[1], 0,
@@ -45,25 +50,35 @@ static int read_b(shaped *self, const bal_shaped *row, uint64_t offset,
     return 0;
 }
 
+static int read_config(shaped *self, size_t index, uint64_t offset, char *to,
+                       size_t len, bal_error *err)
+{
+    (void)index;
+    (void)err;
+    memcpy(to, self->shape.config.data + offset, len);
+    return 0;
+}
+
+static int read_file(shaped *self, size_t index, uint64_t offset, char *to,
+                     size_t len, bal_error *err)
+{
+    return bal_model_read(self->adapter, index, offset, to, len, err);
+}
+
+static read_fn *const readers[PARTS] = {
+    [PART_A] = read_a,
+    [PART_B] = read_b,
+    [PART_CONFIG] = read_config,
+    [PART_FILE] = read_file,
+};
+
 static int shaped_read(bal_model *model, size_t i, uint64_t offset, void *to,
                        size_t len, bal_error *err)
 {
-    shaped *self = (shaped *)model;
     size_t tag = bal_model_tag(model, i);
-    size_t index = tag / PARTS;
-    const bal_shaped *row = &self->shape.rows[index];
 
-    switch ((part)(tag % PARTS)) {
-    case PART_A:
-        return read_a(self, row, offset, to, len, err);
-    case PART_B:
-        return read_b(self, row, offset, to, len, err);
-    case PART_CONFIG:
-        memcpy(to, self->shape.config.data + offset, len);
-        return 0;
-    default:
-        return bal_model_read(self->adapter, index, offset, to, len, err);
-    }
+    return readers[tag % PARTS]((shaped *)model, tag / PARTS, offset, to, len,
+                                err);
 }
 
 /* Factors that are as they were are the adapter's own. */

@@ -9,6 +9,8 @@
 #include "core/json.h"
 #include "core/str.h"
 
+enum { TEXT_MAX = 64 << 10 };
+
 static const char *const consequences[] = {
     [BAL_OUTCOME_REFUSED] = "the adapter is refused",
     [BAL_OUTCOME_WRONG] = "answers are not PEFT's",
@@ -67,8 +69,8 @@ static const char *consequence(const bal_rule *rule, bal_outcome outcome)
 int bal_flight_tell(bal_flight *self, const char *where, bal_error *err,
                     const char *format, ...)
 {
-    BAL_LOCAL(bal_buf) fact = { .ceiling = 64 * 1024 };
-    BAL_LOCAL(bal_buf) text = { .ceiling = 64 * 1024 };
+    BAL_LOCAL(bal_buf) fact = { .ceiling = TEXT_MAX };
+    BAL_LOCAL(bal_buf) text = { .ceiling = TEXT_MAX };
     char raw[512];
     va_list args;
     int outcome = self->rule->outcomes[bal_engine_id_of(self->engine)];

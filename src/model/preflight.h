@@ -17,7 +17,7 @@ typedef int bal_rule_fn(bal_flight *self, bal_error *err);
 
 typedef struct bal_rule {
     const char *name;
-    signed char outcomes[BAL_ENGINES]; /* bal_outcome, BAL_OUTCOME_NONE */
+    int outcomes[BAL_ENGINES]; /* bal_outcome, BAL_OUTCOME_NONE */
     bal_rule_fn *check;
     const char *key;   /* of the config, that the check looks at; NULL: none */
     const char *then;  /* what comes of it where the outcome is WRONG or NOTED;
@@ -94,7 +94,7 @@ bal_rule_fn bal_rule_dtype, bal_rule_empty, bal_rule_not_matrix,
 bal_rule_fn bal_rule_no_base, bal_rule_module_unknown, bal_rule_module_nowhere,
     bal_rule_layer_missing, bal_rule_module_vector, bal_rule_shape_small,
     bal_rule_shape_large, bal_rule_vocabulary, bal_rule_added_tokens,
-    bal_rule_tied;
+    bal_rule_tied, bal_rule_gguf_name;
 /* preflight_groups.c: */
 bal_rule_fn bal_rule_q_alone, bal_rule_kv_alone, bal_rule_up_alone;
 /* preflight_values.c: */

@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "core/json.h"
+#include "model/gguf.h"
 #include "model/preflight.h"
 
 typedef unsigned long long ull;
@@ -130,6 +131,33 @@ static int tied(bal_flight *self, const bal_loose_module *module,
 int bal_rule_tied(bal_flight *self, bal_error *err)
 {
     return each_module(self, tied, err);
+}
+
+/* ---- names in GGUF ------------------------------------------------------ */
+
+static int nameless(bal_flight *self, const bal_loose_module *module,
+                    const bal_known_module *base, bal_error *err)
+{
+    BAL_LOCAL(bal_buf) name = { 0 };
+    const char *heads = NULL;
+    bal_error why = { 0 };
+    int rc = bal_gguf_name(&name, &heads, module->name, &why);
+
+    if (rc != BAL_EUNSUPPORTED || !base->there)
+        return rc == BAL_ENOMEM ? bal_fail(err, rc, "%s", why.text) : 0;
+    return bal_flight_tell(self, module->name, err, "%s", why.text);
+}
+
+int bal_rule_gguf_name(bal_flight *self, bal_error *err)
+{
+    bal_gguf_base base;
+    bal_error why = { 0 };
+
+    if (!self->based)
+        return 0;
+    if (bal_gguf_base_of(&base, &self->base, &why))
+        return bal_flight_tell(self, "", err, "%s", why.text);
+    return each_module(self, nameless, err);
 }
 
 /* ---- shapes ------------------------------------------------------------- */

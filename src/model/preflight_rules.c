@@ -48,7 +48,7 @@ const bal_rule bal_flight_rules[] = {
       bal_rule_saved,
       "modules_to_save",
       ignored },
-    { "bias", { R, W, R, O }, bal_rule_bias, "bias", ignored },
+    { "bias", { R, W, N, O }, bal_rule_bias, "bias", ignored },
     { "lora-bias", { R, W, R, O }, bal_rule_on, "lora_bias", ignored },
     { "alora",
       { R, W, R, O },
@@ -237,6 +237,7 @@ const bal_rule bal_flight_rules[] = {
       { N, N, R, O },
       bal_rule_tied,
       .then = "not compared with PEFT on such a base" },
+    { "gguf-name", { O, O, R, O }, bal_rule_gguf_name },
 
     /* what is computed together */
     { "q-alone", { O, R, O, O }, bal_rule_q_alone, .adapt = grouped },

@@ -95,7 +95,7 @@ static const adapter_row keys[] = {
     { "bias",
       CONFIG(", \"bias\": \"all\""),
       { QV },
-      { "bias:R", "bias:W", "bias:R", "" } },
+      { "bias:R", "bias:W", "bias:N", "" } },
     { "bias of B",
       CONFIG(", \"lora_bias\": true"),
       { QV },
@@ -195,6 +195,20 @@ static void without_a_base_that_is_told(void)
     bal_model_free(adapter);
 }
 
+static void an_architecture_without_names_in_gguf_is_told(void)
+{
+    static const served_tensor tensors[] = { QV, { NULL } };
+    bal_model *base = served_base("PhiForCausalLM", false);
+    bal_model *adapter = served_adapter(CONFIG(""), tensors, NULL);
+    const bal_serving_options llama = { "llama.cpp", base, 0 };
+    const bal_serving_options vllm = { "vllm", base, 0 };
+
+    CHECK(preflight_tells(adapter, &llama, "gguf-name:R"));
+    CHECK(preflight_tells(adapter, &vllm, ""));
+    bal_model_free(adapter);
+    bal_model_free(base);
+}
+
 static void the_servers_own_limit_of_ranks_counts(void)
 {
     static const served_tensor tensors[] = { QV, { NULL } };
@@ -292,6 +306,7 @@ static const check_test tests[] = {
     { TEST(engines_take_what_they_serve) },
     { TEST(keys_of_the_config_are_told) },
     { TEST(without_a_base_that_is_told) },
+    { TEST(an_architecture_without_names_in_gguf_is_told) },
     { TEST(the_servers_own_limit_of_ranks_counts) },
     { TEST(added_tokens_are_compared_with_the_vocabulary) },
     { TEST(who_is_told_can_stop_it) },
