@@ -183,7 +183,7 @@ typedef struct room {
 
 static int room_make(room *self, bal_error *err)
 {
-    self->values = malloc(3 * CHUNK * sizeof(*self->values));
+    self->values = malloc(3 * (size_t)CHUNK * sizeof(*self->values));
     if (!self->values)
         return bal_fail_memory(err, "writing an adapter");
     self->turned = self->values + CHUNK;

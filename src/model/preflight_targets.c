@@ -7,6 +7,20 @@
 #include "model/pattern.h"
 #include "model/preflight.h"
 
+/* Comparisons of a name with a name that a run takes on. */
+enum { COMPARED_MAX = 1 << 26 };
+
+/* A list that is compared with all modules is of a length that ends. */
+static int check_length(const bal_flight *self, const char *key, bal_error *err)
+{
+    size_t names = json_array_size(bal_flight_key(self, key));
+
+    if (!names || self->parts.module_count <= COMPARED_MAX / names)
+        return 0;
+    return bal_fail(err, BAL_EUNSUPPORTED, "%s: %zu names in %s",
+                    BAL_PEFT_CONFIG, names, key);
+}
+
 static bool is_all(const char *text)
 {
     return !strcmp(text, "all") || !strcmp(text, "all-linear");
@@ -52,16 +66,16 @@ int bal_rule_target_names(bal_flight *self, bal_error *err)
 int bal_rule_unlisted(bal_flight *self, bal_error *err)
 {
     const json_t *targets = bal_flight_key(self, "target_modules");
-    int rc = 0;
+    int rc = check_length(self, "target_modules", err);
 
     if (!json_is_array(targets) || !self->engine->listed)
-        return 0;
+        return rc;
     for (size_t i = 0; i < self->parts.module_count && !rc; i++) {
         const char *module = self->parts.modules[i].name;
         const char *leaf = bal_loose_leaf(module);
         bool found = strcmp(leaf, "lm_head") && strcmp(leaf, "embed_tokens");
 
-        for (size_t k = 0; k < json_array_size(targets); k++) {
+        for (size_t k = 0; k < json_array_size(targets) && !found; k++) {
             const char *name = json_string_value(json_array_get(targets, k));
             found |= name && !strcmp(name, leaf);
         }
@@ -191,11 +205,19 @@ static int is_target(bool *yes, const bal_flight *self, const char *module,
 
 int bal_rule_untargeted(bal_flight *self, bal_error *err)
 {
+    static const char *const lists[] = {
+        "target_modules",
+        "exclude_modules",
+        "layers_to_transform",
+        "layers_pattern",
+    };
     int rc = 0;
 
     if (bal_peft_off(bal_flight_key(self, "target_modules")) ||
         !bal_peft_off(bal_flight_key(self, "target_parameters")))
         return 0;
+    for (size_t i = 0; i < sizeof(lists) / sizeof(*lists) && !rc; i++)
+        rc = check_length(self, lists[i], err);
     for (size_t i = 0; i < self->parts.module_count && !rc; i++) {
         const char *module = self->parts.modules[i].name;
         bal_error why = { 0 };

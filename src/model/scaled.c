@@ -103,7 +103,7 @@ int bal_scaled_loss(const bal_scaled *self, bal_model *model, double *out,
 {
     const bal_tensor *tensor = bal_model_at(model, self->entry);
     uint64_t total = bal_elements_of(tensor);
-    double *exact = malloc(3 * CHUNK * sizeof(*exact));
+    double *exact = malloc(3 * (size_t)CHUNK * sizeof(*exact));
     int rc = exact ? 0 : bal_fail_memory(err, "an adapter's factors");
     double *near = exact + CHUNK;
     double *narrow = near + CHUNK;

@@ -243,7 +243,7 @@ static void rows_of_q_and_k_change_places(void)
         { ATTN "q_proj.lora_A.weight", "blk.0.attn_q.weight.lora_a", 8, false },
     };
     double want[MOST];
-    double got[MOST];
+    double got[MOST] = { 0 };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         bal_model *base = served_base(rows[i].class_name, false);
@@ -277,7 +277,7 @@ static void an_embeddings_a_is_turned_over(void)
         { NULL }
     };
     double want[MOST];
-    double got[MOST];
+    double got[MOST] = { 0 };
     bal_model *base = served_base("LlamaForCausalLM", false);
     bal_model *adapter = NULL;
     file read;
@@ -325,7 +325,7 @@ static void scales_come_out_whatever_they_are_by(void)
           2, 2, 0 },
     };
     double want[MOST];
-    double got[MOST];
+    double got[MOST] = { 0 };
     bal_model *base = served_base("LlamaForCausalLM", false);
 
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -367,7 +367,7 @@ static void dtypes_are_kept_where_there_are_such(void)
         { BAL_F64, 0 },
     };
     double want[MOST];
-    double got[MOST];
+    double got[MOST] = { 0 };
     bal_model *base = served_base("LlamaForCausalLM", false);
 
     for (size_t i = 0; i < COUNT(rows); i++) {
