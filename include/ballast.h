@@ -1291,7 +1291,7 @@ typedef enum bal_outcome {
 } bal_outcome;
 
 typedef struct bal_preflight_row {
-    const char *rule; /* "rank-pattern": docs/serving.md has the list */
+    const char *rule; /* "rank-pattern": docs/preflight.md has the list */
     bal_outcome outcome;
     const char *engine; /* "vLLM 0.32.0" */
     const char *where;  /* the tensor, module or key of the config; "": all */
@@ -1326,10 +1326,10 @@ BAL_API BAL_CHECK int bal_lora_adapt(bal_model **out, bal_model *adapter,
                                      bal_error *err);
 /* Writes a LoRA adapter as a GGUF file for llama.cpp, complete or not at all,
  * with the names and the order of rows that its own converter gives that base
- * (its config.json says which architecture), alpha folded into B. Tensors keep
- * their dtype where GGUF has it, else they are F32. EEXISTS; EINVAL: no base;
- * EUNSUPPORTED names the architecture, module or tensor that it has no name
- * for. */
+ * (its config.json says which architecture); scales that one alpha does not
+ * give are folded into B. Tensors keep their dtype where GGUF has it, else they
+ * are F32. EEXISTS; EINVAL: no base; EUNSUPPORTED names the architecture,
+ * module or tensor that it has no name for. */
 BAL_API BAL_CHECK int bal_gguf_write(const char *out, bal_model *adapter,
                                      bal_model *base, bal_error *err);
 

@@ -386,6 +386,12 @@ static int value_for(double *out, struct bal_peft_number *self,
     return 0;
 }
 
+int bal_peft_rank(double *out, bal_peft_scales *self, const char *module,
+                  bal_error *err)
+{
+    return value_for(out, &self->rank, module, err);
+}
+
 int bal_peft_scale(double *out, bal_peft_scales *self, const char *module,
                    uint64_t rank, bal_error *err)
 {

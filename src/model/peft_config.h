@@ -30,6 +30,10 @@ void bal_peft_scales_done(bal_peft_scales *self);
  * ECORRUPT if it is not what the config says. */
 BAL_CHECK int bal_peft_scale(double *out, bal_peft_scales *self,
                              const char *module, uint64_t rank, bal_error *err);
+/* The rank that the config says the module has. EINVAL: a pattern that takes
+ * too long. */
+BAL_CHECK int bal_peft_rank(double *out, bal_peft_scales *self,
+                            const char *module, bal_error *err);
 /* Warn of patterns that fitted no module that was asked for. */
 void bal_peft_scales_remark(const bal_peft_scales *self);
 
