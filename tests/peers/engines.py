@@ -18,8 +18,6 @@ import sys
 import time
 import urllib.request
 
-import pytest
-
 QUIET = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1",
          "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1",
          "VLLM_HOST_IP": "127.0.0.1", "VLLM_CPU_KVCACHE_SPACE": "1",
@@ -52,6 +50,7 @@ def __getattr__(name):
 def python_of(variable):
     found = os.environ.get(variable)
     if not found:
+        import pytest  # not in the engines' own environments
         pytest.skip(f"{variable} names no Python with that engine")
     return found
 
