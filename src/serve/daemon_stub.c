@@ -160,19 +160,6 @@ WEAK int bal_spooled_fd(const bal_spooled *self)
     return -1;
 }
 
-WEAK int bal_spooled_read(bal_spooled *self, uint64_t offset, void *to,
-                          size_t len, size_t *got, bal_wake_fn *wake, void *ctx,
-                          bal_error *err)
-{
-    (void)wake;
-    (void)ctx;
-    (void)err;
-    *got = self->size - offset < len ? (size_t)(self->size - offset) : len;
-    if (*got && self->data)
-        memcpy(to, self->data + offset, *got);
-    return 0;
-}
-
 WEAK bal_spooled *bal_spooled_ref(bal_spooled *self)
 {
     self->references++;
