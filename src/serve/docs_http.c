@@ -70,8 +70,7 @@ static void anchor(document *self, const bal_route *route)
 
 static const char *const needs[] = {
     [BAL_NEED_NOTHING] = "Needs no token.",
-    [BAL_NEED_METRICS] = "From this machine, or with a token that reads every "
-                         "tenant.",
+    [BAL_NEED_METRICS] = "From this machine, or with a token that reads all.",
     [BAL_NEED_READ] = "With a token that reads the tenant.",
     [BAL_NEED_WRITE] = "With a token that writes the tenant.",
 };

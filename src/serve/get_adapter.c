@@ -8,8 +8,6 @@
 #include "serve/daemon.h"
 #include "serve/handlers.h"
 
-BAL_OWNABLE(bal_stream)
-
 /* The commit's model, if it is there and all that it stands on. */
 static int open_model(bal_model **out, bal_found *found, bal_request *request,
                       bal_error *err)

@@ -204,7 +204,7 @@ static void operation_id(bal_json *json, const bal_route *route)
             continue;
         bool end = *at == '/' && (at[1] == '{' || !at[1]);
         if (!end)
-            id[len++] = *at == '/' || *at == '.' ? '_' : *at;
+            id[len++] = (char)(*at == '/' || *at == '.' ? '_' : *at);
     }
     id[len] = '\0';
     if (!strcmp(route->path + strlen(route->path) - 1, "}"))

@@ -162,7 +162,7 @@ static const bal_route *route_of(const exchange *on)
             !strcmp(bal_routes[i].method, on->method))
             return &bal_routes[i];
     }
-    CHECK(!"a route of this path");
+    check_that(0, "a route of this path", __FILE__, __LINE__);
     return NULL;
 }
 
