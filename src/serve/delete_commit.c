@@ -28,8 +28,9 @@ static int report(bal_reply *reply, bal_request *request,
                               &verified, err);
     if (rc)
         return rc;
-    bal_reply_header(reply, "cache-control", "no-store");
     reply->status = verified ? 200 : 500;
+    if (verified)
+        bal_reply_header(reply, "cache-control", "no-store");
     return 0;
 }
 

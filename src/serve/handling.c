@@ -187,10 +187,9 @@ int bal_reply_made(bal_reply *reply, bal_request *request,
     bal_json json;
 
     bal_id_hex(hex, &info->id);
-    const char *tag = bal_request_text(request, "\"%s\"", hex);
     const char *place =
         bal_request_text(request, "/tenants/%s/commits/%s", info->tenant, hex);
-    if (!tag || !place)
+    if (!place)
         return bal_fail_memory(err, "a reply");
     bal_json_begin(&json, &reply->body, 0);
     bal_json_object(&json);
@@ -200,7 +199,6 @@ int bal_reply_made(bal_reply *reply, bal_request *request,
     int rc = bal_json_end(&json, err);
     if (rc)
         return rc;
-    bal_reply_header(reply, "etag", tag);
     bal_reply_header(reply, "location", place);
     bal_reply_header(reply, "cache-control", "no-store");
     reply->status = 201;
