@@ -100,12 +100,15 @@ cover: ## lines and branches that check runs, by folder
 docs: all ## what is generated from the tables
 	$(BUILD)/ballast --generate docs docs/cli.md
 	$(BUILD)/ballast --generate methods docs/methods.md
+	$(BUILD)/ballast --generate http docs/http.md
 
 docs-check: all
 	$(BUILD)/ballast --generate docs $(BUILD)/cli.md
 	diff -u docs/cli.md $(BUILD)/cli.md
 	$(BUILD)/ballast --generate methods $(BUILD)/methods.md
 	diff -u docs/methods.md $(BUILD)/methods.md
+	$(BUILD)/ballast --generate http $(BUILD)/http.md
+	diff -u docs/http.md $(BUILD)/http.md
 
 bench: configure ## ratios, ours to cp, zstd, b3sum, in one run
 	$(MAKE_IT) --target tests

@@ -1,9 +1,12 @@
 /* ballast generate: for the build, the man pages and what docs/ has of the
  * tables. Not told of in help: it makes the help. */
+#include <string.h>
+
 #include "cli/commands.h"
 #include "cli/help.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "serve/openapi.h"
 
 static int save_page(const char *dir, const char *name, const bal_buf *page,
                      bal_error *err)
@@ -67,13 +70,34 @@ static int methods(const char *file, bal_error *err)
     return bal_file_replace(file, text.data, text.len, err);
 }
 
+static int http(const char *file, bal_error *err)
+{
+    BAL_LOCAL(bal_buf) text = { 0 };
+
+    int rc = bal_docs_http(&text, err);
+    if (rc)
+        return rc;
+    return bal_file_replace(file, text.data, text.len, err);
+}
+
+static int openapi(const char *file, bal_error *err)
+{
+    BAL_LOCAL(bal_buf) text = { 0 };
+
+    int rc = bal_openapi_write(&text, 2, err);
+    if (!rc)
+        rc = bal_buf_text(&text, "\n", err);
+    if (rc)
+        return rc;
+    return bal_file_replace(file, text.data, text.len, err);
+}
+
 static const struct {
     const char *name;
     int (*write)(const char *path, bal_error *err);
 } kinds[] = {
-    { "man", man },
-    { "docs", docs },
-    { "methods", methods },
+    { "man", man },   { "docs", docs },       { "methods", methods },
+    { "http", http }, { "openapi", openapi },
 };
 
 static int run(bal_cli *cli, const void *values, bal_error *err)
@@ -83,14 +107,15 @@ static int run(bal_cli *cli, const void *values, bal_error *err)
         if (!strcmp(kinds[i].name, cli->args[0]))
             return kinds[i].write(cli->args[1], err);
     }
-    return bal_fail(err, BAL_EINVAL, "'%s' is not one of man, docs, methods",
+    return bal_fail(err, BAL_EINVAL,
+                    "'%s' is not one of man, docs, methods, http, openapi",
                     cli->args[0]);
 }
 
 const bal_command bal_cmd_generate = {
     .name = "generate",
-    .synopsis = "man DIR | docs FILE | methods FILE",
-    .summary = "write the man pages, docs/cli.md or docs/methods.md",
+    .synopsis = "man DIR | docs FILE | methods FILE | http FILE | openapi FILE",
+    .summary = "write the man pages or a document of docs/",
     .about = "For the build.",
     .hidden = true,
     .min_args = 2,
