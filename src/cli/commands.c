@@ -29,6 +29,7 @@ const bal_command *const bal_commands[] = {
     &bal_cmd_probes,
     &bal_cmd_bisect,
     &bal_cmd_wdelta,
+    &bal_cmd_serve,
     &bal_cmd_grant,
     &bal_cmd_revoke,
     &bal_cmd_grants,

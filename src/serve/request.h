@@ -63,13 +63,28 @@ typedef struct bal_reply {
     bal_field headers[BAL_REPLY_HEADERS]; /* texts of the arena, or constants */
     size_t header_count;
     bool cacheable; /* by the server, until the store changes */
+    /* What the worker does when the reply is on its way: filling what it reads
+     * from. Called once, whatever becomes of the reply; store, work and tenant
+     * are there until it returns, the rest of the request is not. */
+    void (*after)(void *ctx, const volatile bool *stop);
+    void *after_ctx;
 } bal_reply;
 
 void bal_reply_done(bal_reply *self);
 void bal_reply_header(bal_reply *self, const char *name, const char *value);
+/* {"error": {"code", "message"}} instead of what there is but its headers. code
+ * NULL: a word that goes with the status. */
+void bal_reply_error(bal_reply *self, int status, const char *code,
+                     const char *message);
+/* Of a body of size bytes, whose source the reply has or gets: status 200 or
+ * 206, offset, length, accept-ranges and content-range by the request's Range
+ * and If-Range, or an error of 416. etag is quoted. A reply of 416 has no
+ * source. */
+BAL_CHECK int bal_reply_range(bal_reply *self, const bal_request *request,
+                              uint64_t size, const char *etag, bal_error *err);
 
 /* Fills the reply; a failure becomes {"error": {"code", "message"}} with the
- * status of its code. */
+ * status of its code, or with the reply's if that was set to 400 or more. */
 typedef int bal_handler_fn(bal_reply *reply, bal_request *request,
                            bal_error *err);
 

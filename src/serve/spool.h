@@ -34,6 +34,12 @@ BAL_CHECK int bal_spool_make(bal_spooled **out, bool *mine, bal_spool *self,
  * becomes true. */
 BAL_CHECK int bal_spooled_fill(bal_spooled *self, bal_stream *stream,
                                const volatile bool *stop, bal_error *err);
+/* The same of any function that reads bytes [offset, offset + len). */
+typedef int bal_spool_read_fn(void *ctx, uint64_t offset, void *to, size_t len,
+                              bal_error *err);
+BAL_CHECK int bal_spooled_feed(bal_spooled *self, bal_spool_read_fn *read,
+                               void *ctx, const volatile bool *stop,
+                               bal_error *err);
 /* Forgotten or revoked: nobody finds it any more, and who reads it fails. */
 void bal_spool_drop(bal_spool *self, bal_spooled *gone);
 
@@ -41,11 +47,15 @@ uint64_t bal_spooled_size(const bal_spooled *self);
 /* The file, if it is complete; else -1. */
 int bal_spooled_fd(const bal_spooled *self);
 /* Bytes that are there from offset on, `len` at most; *got 0: none yet, wake
- * (ctx) is called once when there are, or when it failed. */
+ * (ctx) is called once when there are, or when it failed; NULL: nobody is. */
 typedef void bal_wake_fn(void *ctx);
 BAL_CHECK int bal_spooled_read(bal_spooled *self, uint64_t offset, void *to,
                                size_t len, size_t *got, bal_wake_fn *wake,
                                void *ctx, bal_error *err);
 void bal_spooled_free(bal_spooled *self); /* one reference less */
+bal_spooled *bal_spooled_ref(bal_spooled *self);
+/* Bytes of all that can be found. */
+uint64_t bal_spool_bytes(bal_spool *self);
+BAL_OWNABLE(bal_spooled)
 
 #endif

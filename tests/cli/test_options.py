@@ -15,7 +15,7 @@ COMMANDS = [
     "import-mergekit", "export-mergekit", "log",
     "reflog", "refs", "reset", "show", "ls", "cat", "diff",
     "fingerprint", "probes", "bisect", "wdelta",
-    "grant", "revoke", "grants", "forget", "verify", "proofs", "fsck", "gc",
+    "serve", "grant", "revoke", "grants", "forget", "verify", "proofs", "fsck", "gc",
     "stats", "key", "config", "tenants", "completion", "help"]
 
 
