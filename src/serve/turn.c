@@ -207,7 +207,8 @@ static enum MHD_Result begin(bal_turn *self, const char *method,
     bool ok = read_head(self, version) && find_route(self);
     fill_request(self);
     ok = ok && may(self) && check_body(self);
-    has_body = self->heads.chunked || self->heads.length > 0;
+    has_body = self->heads.values[BAL_HEAD_TRANSFER_ENCODING] ||
+               self->heads.length > 0;
     if (!ok && has_body && self->close)
         return bal_answer_queue(self);
     bool wanted = ok && self->request.route->body != BAL_BODY_NONE;
