@@ -42,17 +42,16 @@ static ssize_t read_growing(void *ctx, uint64_t at, char *to, size_t len)
 {
     growing *self = ctx;
     uint64_t offset = self->offset + at;
+    bal_waker waker = { wake, self };
     size_t got = 0;
 
-    int rc =
-        bal_spooled_read(self->source, offset, to, len, &got, NULL, NULL, NULL);
+    int rc = bal_spooled_read(self->source, offset, to, len, &got, NULL, NULL);
     if (rc)
         return MHD_CONTENT_READER_END_WITH_ERROR;
     if (got)
         return (ssize_t)got;
     bal_daemon_suspend(self->daemon, self->connection);
-    rc =
-        bal_spooled_read(self->source, offset, to, len, &got, wake, self, NULL);
+    rc = bal_spooled_read(self->source, offset, to, len, &got, &waker, NULL);
     if (rc || got)
         bal_daemon_resume(self->daemon, self->connection);
     /* 0 has it asked for again, when resumed: a failure is met then. */

@@ -21,8 +21,7 @@ enum { PIECE = 1 << 20 };
 
 typedef struct waiter {
     struct waiter *next;
-    bal_wake_fn *wake;
-    void *ctx;
+    bal_waker waker;
 } waiter;
 
 struct bal_spooled {
@@ -77,7 +76,7 @@ static void wake_all(waiter *first)
 {
     while (first) {
         waiter *next = first->next;
-        first->wake(first->ctx);
+        first->waker.wake(first->waker.ctx);
         free(first);
         first = next;
     }
@@ -120,21 +119,21 @@ int bal_spooled_fd(const bal_spooled *self)
     return is_complete((bal_spooled *)self) ? self->fd : -1;
 }
 
-static int wait_locked(bal_spooled *self, bal_wake_fn *wake, void *ctx,
+static int wait_locked(bal_spooled *self, const bal_waker *waker,
                        bal_error *err)
 {
     waiter *one = malloc(sizeof(*one));
 
     if (!one)
         return bal_fail_memory(err, "waiting for a file");
-    *one = (waiter){ self->waiters, wake, ctx };
+    *one = (waiter){ self->waiters, *waker };
     self->waiters = one;
     return 0;
 }
 
 /* How much there is from offset on; fails where it failed. */
 static int there_is(bal_spooled *self, uint64_t offset, uint64_t *there,
-                    bal_wake_fn *wake, void *ctx, bal_error *err)
+                    const bal_waker *waker, bal_error *err)
 {
     int rc = 0;
 
@@ -142,20 +141,20 @@ static int there_is(bal_spooled *self, uint64_t offset, uint64_t *there,
     *there = self->written > offset ? self->written - offset : 0;
     if (self->failed.code) {
         rc = bal_fail(err, self->failed.code, "%s", self->failed.text);
-    } else if (!*there && offset < self->size && wake) {
-        rc = wait_locked(self, wake, ctx, err);
+    } else if (!*there && offset < self->size && waker) {
+        rc = wait_locked(self, waker, err);
     }
     pthread_mutex_unlock(&self->lock);
     return rc;
 }
 
 int bal_spooled_read(bal_spooled *self, uint64_t offset, void *to, size_t len,
-                     size_t *got, bal_wake_fn *wake, void *ctx, bal_error *err)
+                     size_t *got, const bal_waker *waker, bal_error *err)
 {
     uint64_t there = 0;
 
     *got = 0;
-    int rc = there_is(self, offset, &there, wake, ctx, err);
+    int rc = there_is(self, offset, &there, waker, err);
     if (rc || !there || !len)
         return rc;
     ssize_t n =

@@ -46,12 +46,16 @@ void bal_spool_drop(bal_spool *self, bal_spooled *gone);
 uint64_t bal_spooled_size(const bal_spooled *self);
 /* The file, if it is complete; else -1. */
 int bal_spooled_fd(const bal_spooled *self);
-/* Bytes that are there from offset on, `len` at most; *got 0: none yet, wake
- * (ctx) is called once when there are, or when it failed; NULL: nobody is. */
-typedef void bal_wake_fn(void *ctx);
+/* Who is woken, once, when there is more, or when it failed. */
+typedef struct bal_waker {
+    void (*wake)(void *ctx);
+    void *ctx;
+} bal_waker;
+/* Bytes that are there from offset on, `len` at most; *got 0: none yet, and
+ * waker (NULL: nobody) is called. */
 BAL_CHECK int bal_spooled_read(bal_spooled *self, uint64_t offset, void *to,
-                               size_t len, size_t *got, bal_wake_fn *wake,
-                               void *ctx, bal_error *err);
+                               size_t len, size_t *got, const bal_waker *waker,
+                               bal_error *err);
 void bal_spooled_free(bal_spooled *self); /* one reference less */
 bal_spooled *bal_spooled_ref(bal_spooled *self);
 /* Bytes of all that can be found. */

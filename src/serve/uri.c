@@ -19,7 +19,9 @@ static int digit(char c)
 /* One character of len that are left; how many it took, 0: a bad escape. */
 static size_t decode_one(char *to, const char *text, size_t len, bool form)
 {
-    *to = form && *text == '+' ? ' ' : *text;
+    *to = *text;
+    if (form && *text == '+')
+        *to = ' ';
     if (*text != '%')
         return 1;
     int high = len > 2 ? digit(text[1]) : -1;
