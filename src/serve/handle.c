@@ -21,6 +21,10 @@ void bal_turn_refuse(bal_turn *self, const bal_refusal *refusal)
     bal_reply_error(&reply, refusal->status, NULL, refusal->message);
     if (refusal->allow)
         bal_reply_header(&reply, "allow", refusal->allow);
+    bal_buf_clear(&self->refusal);
+    if (self->close && reply.body.len &&
+        bal_buf_append(&self->refusal, reply.body.data, reply.body.len, NULL))
+        bal_buf_clear(&self->refusal);
     set_ready(self, &reply);
 }
 

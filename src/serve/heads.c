@@ -12,6 +12,7 @@ static const struct {
 } fields[] = {
     [BAL_HEAD_AUTHORIZATION] = { "authorization", true },
     [BAL_HEAD_CONTENT_LENGTH] = { "content-length", true },
+    [BAL_HEAD_EXPECT] = { "expect", false },
     [BAL_HEAD_TRANSFER_ENCODING] = { "transfer-encoding", true },
     [BAL_HEAD_HOST] = { "host", true },
     [BAL_HEAD_IF_MATCH] = { "if-match", true },

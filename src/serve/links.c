@@ -18,6 +18,9 @@ enum { PEER_ROOM = INET6_ADDRSTRLEN };
 
 static const double head_deadline = 10;
 
+static const char too_slow[] = "{\"error\":{\"code\":\"usage\",\"message\":"
+                               "\"the request took too long\"}}\n";
+
 struct bal_link {
     bal_link *next, *before;
     int fd;
@@ -108,33 +111,44 @@ void bal_link_phase(bal_link *self, bal_phase phase)
 
 static const struct {
     int status;
-    const char *reason, *code, *message;
-} refusals[] = {
-    { 408, "Request Timeout", "usage", "the request took too long" },
-    { 413, "Content Too Large", "usage", "the body is too large" },
-    { 503, "Service Unavailable", "busy", "the body could not be kept" },
+    const char *reason;
+} reasons[] = {
+    { 400, "Bad Request" },         { 403, "Forbidden" },
+    { 404, "Not Found" },           { 405, "Method Not Allowed" },
+    { 408, "Request Timeout" },     { 413, "Content Too Large" },
+    { 414, "URI Too Long" },        { 429, "Too Many Requests" },
+    { 503, "Service Unavailable" },
 };
 
-void bal_link_refuse(bal_link *self, int status)
+static const char *reason_of(int status)
 {
-    char text[512];
-    char body[256];
-    size_t i = 0;
+    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+        if (reasons[i].status == status)
+            return reasons[i].reason;
+    }
+    return "Refused";
+}
 
-    while (i + 1 < sizeof(refusals) / sizeof(refusals[0]) &&
-           refusals[i].status != status)
-        i++;
-    int size = snprintf(body, sizeof(body),
-                        "{\"error\":{\"code\":\"%s\",\"message\":\"%s\"}}\n",
-                        refusals[i].code, refusals[i].message);
+void bal_link_refuse(bal_link *self, int status, const char *body)
+{
+    bool again = status == 429 || status == 503;
+    char text[1024];
+
     int len = snprintf(text, sizeof(text),
-                       "HTTP/1.1 %d %s\r\nconnection: close\r\n"
+                       "HTTP/1.1 %d %s\r\nConnection: close\r\n%s"
                        "content-type: application/json\r\n"
-                       "content-length: %d\r\n\r\n%s",
-                       refusals[i].status, refusals[i].reason, size, body);
-    if (self->plain)
+                       "cache-control: no-store\r\n"
+                       "Content-Length: %zu\r\n\r\n%s",
+                       status, reason_of(status),
+                       again ? "retry-after: 1\r\n" : "", strlen(body), body);
+    if (self->plain && len > 0 && len < (int)sizeof(text))
         (void)!send(self->fd, text, (size_t)len, MSG_DONTWAIT | MSG_NOSIGNAL);
     shutdown(self->fd, self->plain ? SHUT_WR : SHUT_RDWR);
+}
+
+bool bal_link_plain(const bal_link *self)
+{
+    return self->plain;
 }
 
 /* ---- the thread --------------------------------------------------------- */
@@ -162,7 +176,7 @@ static void sweep_locked(bal_links *self)
         if (!is_late(self, link, now))
             continue;
         bal_metrics_add(self->metrics, BAL_COUNT_TIMEOUT, 1);
-        bal_link_refuse(link, 408);
+        bal_link_refuse(link, 408, too_slow);
         shutdown(link->fd, SHUT_RDWR);
         atomic_store(&link->phase, BAL_PHASE_REPLY);
     }

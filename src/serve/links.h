@@ -30,9 +30,10 @@ bal_link *bal_links_add(bal_links *self, int fd, const struct sockaddr *peer);
 /* Before the socket is closed. */
 void bal_links_remove(bal_links *self, bal_link *link);
 void bal_link_phase(bal_link *self, bal_phase phase);
-/* Answers with 408, 413 or 503 where libmicrohttpd has not begun to, and says
- * nothing more. */
-void bal_link_refuse(bal_link *self, int status);
+/* Answers where libmicrohttpd has not begun to, and says nothing more. With TLS
+ * it can only end the connection. */
+void bal_link_refuse(bal_link *self, int status, const char *body);
+bool bal_link_plain(const bal_link *self);
 /* An address, or "-". */
 const char *bal_link_peer(const bal_link *self);
 bool bal_link_local(const bal_link *self);

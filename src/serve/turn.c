@@ -69,6 +69,7 @@ void bal_turn_end(bal_turn *self, bool ok)
     bal_limits_leave(self->daemon->limits, self->limited);
     bal_upload_done(&self->upload);
     bal_buf_done(&self->body);
+    bal_buf_done(&self->refusal);
     bal_ready_free(self->ready);
     bal_keys_free(self->keys);
     bal_arena_done(&self->arena);
@@ -77,14 +78,20 @@ void bal_turn_end(bal_turn *self, bool ok)
 
 /* ---- the head ----------------------------------------------------------- */
 
+/* A body that is not drained ends the connection. */
+static bool refuse_by(bal_turn *self, const bal_refusal *refusal)
+{
+    self->close =
+        self->close || self->heads.chunked || self->heads.length > DRAIN_MAX;
+    bal_turn_refuse(self, refusal);
+    return false;
+}
+
 static bool refuse(bal_turn *self, int status, const char *message)
 {
     bal_refusal refusal = { .status = status, .message = message };
 
-    self->close =
-        self->close || self->heads.chunked || self->heads.length > DRAIN_MAX;
-    bal_turn_refuse(self, &refusal);
-    return false;
+    return refuse_by(self, &refusal);
 }
 
 /* What cannot be trusted to end where it seems to. */
@@ -138,8 +145,7 @@ static bool find_route(bal_turn *self)
     if (bal_dispatch(&self->request, &refusal, self->method, &uri,
                      &self->arena))
         return true;
-    bal_turn_refuse(self, &refusal);
-    return false;
+    return refuse_by(self, &refusal);
 }
 
 static void fill_request(bal_turn *self)
@@ -169,7 +175,7 @@ static bool may(bal_turn *self)
     self->limited = number;
     if (bal_authorise(&self->request, &refusal))
         return true;
-    return refuse(self, refusal.status, refusal.message);
+    return refuse_by(self, &refusal);
 }
 
 /* A body of the kind that the route takes, and not too much of it. */
@@ -198,26 +204,6 @@ static bool check_body(bal_turn *self)
     return refuse(self, 503, "the body could not be kept");
 }
 
-static enum MHD_Result begin(bal_turn *self, const char *method,
-                             const char *version)
-{
-    bool has_body;
-
-    self->method = method;
-    bool ok = read_head(self, version) && find_route(self);
-    fill_request(self);
-    ok = ok && may(self) && check_body(self);
-    has_body = self->heads.values[BAL_HEAD_TRANSFER_ENCODING] ||
-               self->heads.length > 0;
-    if (!ok && has_body && self->close)
-        return bal_answer_queue(self);
-    bool wanted = ok && self->request.route->body != BAL_BODY_NONE;
-    self->stage = wanted ? BAL_TURN_BODY : BAL_TURN_DRAIN;
-    if (self->link)
-        bal_link_phase(self->link, BAL_PHASE_BODY);
-    return MHD_YES;
-}
-
 /* ---- the body ----------------------------------------------------------- */
 
 static int keep(bal_turn *self, const char *data, size_t len)
@@ -239,19 +225,29 @@ static int keep(bal_turn *self, const char *data, size_t len)
     return 503;
 }
 
-/* libmicrohttpd takes no reply here. What still comes is read for a while, so
- * that the client gets to see why. */
-static enum MHD_Result lose(bal_turn *self, int status)
+/* Says so past libmicrohttpd, which takes no reply in the middle of a body, and
+ * with one before it would close while the client still sends: who sends learns
+ * why only if that is read for a while. */
+static enum MHD_Result lose(bal_turn *self)
 {
     self->stage = BAL_TURN_LOST;
-    self->status = status;
+    self->status = self->ready ? self->ready->status : 503;
     if (!self->link)
         return MHD_NO;
-    bal_link_refuse(self->link, status);
+    bal_link_phase(self->link, BAL_PHASE_BODY);
+    bal_link_refuse(self->link, self->status, bal_buf_string(&self->refusal));
     bal_upload_done(&self->upload);
     bal_buf_done(&self->body);
     self->received = 0;
     return MHD_YES;
+}
+
+static enum MHD_Result lose_with(bal_turn *self, int status)
+{
+    (void)refuse_and_close(self, status,
+                           status == 413 ? "the body is too large"
+                                         : "the body could not be kept");
+    return lose(self);
 }
 
 static enum MHD_Result take(bal_turn *self, const char *data, size_t len)
@@ -259,13 +255,41 @@ static enum MHD_Result take(bal_turn *self, const char *data, size_t len)
     if (self->stage == BAL_TURN_BODY) {
         int status = keep(self, data, len);
         if (status)
-            return lose(self, status);
+            return lose_with(self, status);
     }
     self->received += len;
     if (self->stage == BAL_TURN_DRAIN && self->received > DRAIN_MAX)
         return MHD_NO;
     if (self->stage == BAL_TURN_LOST && self->received > LOST_MAX)
         return MHD_NO;
+    return MHD_YES;
+}
+
+/* Is the body on its way, and known where it ends? */
+static bool comes_anyway(const bal_turn *self)
+{
+    return !self->heads.unsound && !self->heads.values[BAL_HEAD_EXPECT] &&
+           self->refusal.len && self->link && bal_link_plain(self->link);
+}
+
+static enum MHD_Result begin(bal_turn *self, const char *method,
+                             const char *version)
+{
+    bool has_body;
+
+    self->method = method;
+    bool ok = read_head(self, version) && find_route(self);
+    fill_request(self);
+    ok = ok && may(self) && check_body(self);
+    has_body = self->heads.values[BAL_HEAD_TRANSFER_ENCODING] ||
+               self->heads.length > 0;
+    if (!ok && self->close)
+        return has_body && comes_anyway(self) ? lose(self)
+                                              : bal_answer_queue(self);
+    bool wanted = ok && self->request.route->body != BAL_BODY_NONE;
+    self->stage = wanted ? BAL_TURN_BODY : BAL_TURN_DRAIN;
+    if (self->link)
+        bal_link_phase(self->link, BAL_PHASE_BODY);
     return MHD_YES;
 }
 

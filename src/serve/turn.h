@@ -38,6 +38,7 @@ typedef struct bal_turn {
     bal_upload upload;
     bal_arena arena;
     bal_ready *ready; /* the reply; NULL: not yet */
+    bal_buf refusal;  /* its body, where it refuses and closes */
     int status;       /* that was sent, 0: none */
     uint64_t sent;
     char uri[]; /* as it came */
