@@ -31,6 +31,7 @@ const bal_command *const bal_commands[] = {
     &bal_cmd_wdelta,
     &bal_cmd_serve_export,
     &bal_cmd_sync_vllm,
+    &bal_cmd_serve,
     &bal_cmd_grant,
     &bal_cmd_revoke,
     &bal_cmd_grants,

@@ -25,6 +25,7 @@ extern const bal_command bal_cmd_import_lora;
 extern const bal_command bal_cmd_methods;
 extern const bal_command bal_cmd_import_mergekit;
 extern const bal_command bal_cmd_export_mergekit;
+extern const bal_command bal_cmd_serve;
 extern const bal_command bal_cmd_grant;
 extern const bal_command bal_cmd_revoke;
 extern const bal_command bal_cmd_grants;

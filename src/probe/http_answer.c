@@ -17,7 +17,7 @@ static const double above_zero = 1e-4;
 
 /* What is being read, and for messages from where. */
 typedef struct reading {
-    bal_reply *reply;
+    bal_http_reply *reply;
     const bal_http_ask *ask;
     const char *path;
 } reading;
@@ -328,8 +328,8 @@ static int read_text(const reading *self, const json_t *choice, bal_api api,
     return 0;
 }
 
-int bal_reply_init(bal_reply *self, const bal_http_ask *ask, bal_api api,
-                   bal_buf *body, bal_error *err)
+int bal_http_reply_init(bal_http_reply *self, const bal_http_ask *ask,
+                        bal_api api, bal_buf *body, bal_error *err)
 {
     const reading from = { self, ask, bal_api_path(api) };
     int rc = bal_server_parse(&self->value, ask->server, from.path, body, err);
@@ -351,11 +351,11 @@ int bal_reply_init(bal_reply *self, const bal_http_ask *ask, bal_api api,
     return rc;
 }
 
-void bal_reply_done(bal_reply *self)
+void bal_http_reply_done(bal_http_reply *self)
 {
     json_decref(self->value);
     bal_arena_done(&self->arena);
-    *self = (bal_reply){ 0 };
+    *self = (bal_http_reply){ 0 };
 }
 
 static bool same_top(const bal_said *a, const bal_said *b)
@@ -370,7 +370,7 @@ static bool same_top(const bal_said *a, const bal_said *b)
     return true;
 }
 
-bool bal_reply_same(const bal_reply *a, const bal_reply *b)
+bool bal_http_reply_same(const bal_http_reply *a, const bal_http_reply *b)
 {
     const bal_answer *x = &a->answer;
     const bal_answer *y = &b->answer;

@@ -21,21 +21,21 @@ BAL_CHECK int bal_http_write(bal_buf *body, const bal_http_ask *self,
                              const bal_probe *probe, bal_error *err);
 
 /* An answer that was read. Zero is empty; answer borrows from the rest. */
-typedef struct bal_reply {
+typedef struct bal_http_reply {
     bal_answer answer;
     const char *build; /* system_fingerprint, NULL: not told */
     bool thought;      /* text of a reasoning model was left out */
     json_t *value;
     bal_arena arena;
-} bal_reply;
+} bal_http_reply;
 
 /* EIO: it is no answer, or not that model's, or has fewer log-probabilities
  * than tokens. body is written to. Tokens that may be several, because their
  * text is not whole or there twice, are left out of the likely ones. */
-BAL_CHECK int bal_reply_init(bal_reply *self, const bal_http_ask *ask,
-                             bal_api api, bal_buf *body, bal_error *err);
-void bal_reply_done(bal_reply *self);
+BAL_CHECK int bal_http_reply_init(bal_http_reply *self, const bal_http_ask *ask,
+                                  bal_api api, bal_buf *body, bal_error *err);
+void bal_http_reply_done(bal_http_reply *self);
 /* The same text, tokens and log-probabilities, bit for bit. */
-bool bal_reply_same(const bal_reply *a, const bal_reply *b);
+bool bal_http_reply_same(const bal_http_reply *a, const bal_http_reply *b);
 
 #endif

@@ -56,7 +56,7 @@ static const bal_probe *probe_at(const asking *self, size_t i)
 }
 
 /* Note what an answer tells beside, and hand it on. */
-static int hand_on(asking *self, size_t probe, const bal_reply *reply,
+static int hand_on(asking *self, size_t probe, const bal_http_reply *reply,
                    bal_error *err)
 {
     self->thought = self->thought || reply->thought;
@@ -128,7 +128,8 @@ static int send_first(asking *self, int *status, bal_buf *body,
 }
 
 /* Ask a probe ahead of the others. */
-static int ask_early(asking *self, bal_reply *reply, size_t i, bal_error *err)
+static int ask_early(asking *self, bal_http_reply *reply, size_t i,
+                     bal_error *err)
 {
     BAL_LOCAL(bal_buf) body = { 0 };
     const bal_probe *probe = probe_at(self, i);
@@ -144,7 +145,7 @@ static int ask_early(asking *self, bal_reply *reply, size_t i, bal_error *err)
         return rc;
     if (status != 200)
         return refused(self, probe, status, &body, err);
-    rc = bal_reply_init(reply, &self->ask, api, &body, err);
+    rc = bal_http_reply_init(reply, &self->ask, api, &body, err);
     if (rc)
         return bal_within(err, rc, "probe '%s'", probe->id);
     self->early[self->early_count++] = i;
@@ -153,10 +154,10 @@ static int ask_early(asking *self, bal_reply *reply, size_t i, bal_error *err)
 
 /* Does the base answer the same? One that refuses says nothing of that. */
 static int ask_base(asking *self, const bal_served *base, size_t i,
-                    const bal_reply *reply, bal_error *err)
+                    const bal_http_reply *reply, bal_error *err)
 {
     BAL_LOCAL(bal_buf) body = { 0 };
-    BAL_LOCAL(bal_reply) other = { 0 };
+    BAL_LOCAL(bal_http_reply) other = { 0 };
     const bal_probe *probe = probe_at(self, i);
     bal_http_ask ask = self->ask;
     int status = 0;
@@ -167,11 +168,11 @@ static int ask_base(asking *self, const bal_served *base, size_t i,
     int rc = send(self, &status, &body, &ask, probe, err);
     if (rc || status != 200)
         return rc;
-    rc = bal_reply_init(&other, &ask, bal_probe_api(probe), &body, err);
+    rc = bal_http_reply_init(&other, &ask, bal_probe_api(probe), &body, err);
     if (rc)
         return bal_within(err, rc, "base '%s'", base->id);
     self->compared++;
-    self->differs = !bal_reply_same(reply, &other);
+    self->differs = !bal_http_reply_same(reply, &other);
     return 0;
 }
 
@@ -183,7 +184,7 @@ static int ask_first(asking *self, bal_error *err)
     size_t count = bal_probes_count(self->question->probes);
 
     for (size_t i = 0; i < count; i++) {
-        BAL_LOCAL(bal_reply) reply = { 0 };
+        BAL_LOCAL(bal_http_reply) reply = { 0 };
         bool look = base && !self->differs && i < EARLY_TRIES;
         if (!look && self->asked[bal_probe_api(probe_at(self, i))])
             continue;
@@ -250,7 +251,7 @@ static int take(void *ctx, size_t i, const bal_http_answer *answer,
                 bal_error *err)
 {
     BAL_LOCAL(bal_buf) body = { 0 };
-    BAL_LOCAL(bal_reply) reply = { 0 };
+    BAL_LOCAL(bal_http_reply) reply = { 0 };
     asking *self = ctx;
     const bal_probe *probe = probe_at(self, self->items[i]);
 
@@ -260,7 +261,8 @@ static int take(void *ctx, size_t i, const bal_http_answer *answer,
         return rc;
     if (answer->status != 200)
         return refused(self, probe, answer->status, &body, err);
-    rc = bal_reply_init(&reply, &self->ask, bal_probe_api(probe), &body, err);
+    rc = bal_http_reply_init(&reply, &self->ask, bal_probe_api(probe), &body,
+                             err);
     if (rc)
         return bal_within(err, rc, "probe '%s'", probe->id);
     return hand_on(self, self->items[i], &reply, err);

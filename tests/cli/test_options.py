@@ -14,8 +14,7 @@ COMMANDS = [
     "methods",
     "import-mergekit", "export-mergekit", "log",
     "reflog", "refs", "reset", "show", "ls", "cat", "diff",
-    "fingerprint", "probes", "bisect", "wdelta", "serve-export",
-    "fingerprint", "probes", "bisect", "wdelta",
+    "fingerprint", "probes", "bisect", "wdelta", "serve-export", "serve",
     "sync-vllm",
     "grant", "revoke", "grants", "forget", "verify", "proofs", "fsck", "gc",
     "stats", "key", "config", "tenants", "completion", "help"]

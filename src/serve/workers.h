@@ -1,0 +1,36 @@
+/* The threads that may take time, each with a store of its own, and the queue
+ * before them. */
+#ifndef SERVE_WORKERS_H
+#define SERVE_WORKERS_H
+
+#include "ballast.h"
+
+#include "core/own.h"
+
+typedef struct bal_turn bal_turn;
+typedef struct bal_workers bal_workers;
+
+typedef struct bal_worker {
+    bal_workers *all;
+    bal_work *work;
+    bal_store *store; /* NULL: not open */
+} bal_worker;
+
+BAL_CHECK int bal_workers_new(bal_workers **out, unsigned count,
+                              const bal_store_options *store,
+                              const volatile bool *stop, bal_error *err);
+/* Those that run are waited for; all in the queue are done first. */
+void bal_workers_free(bal_workers *self);
+BAL_OWNABLE(bal_workers)
+
+/* False: the queue is full. */
+bool bal_workers_queue(bal_workers *self, bal_turn *turn);
+size_t bal_workers_waiting(bal_workers *self);
+const volatile bool *bal_workers_stop(const bal_workers *self);
+/* The worker's store, opened if need be. */
+BAL_CHECK int bal_worker_store(bal_store **out, bal_worker *self,
+                               bal_error *err);
+/* It is opened anew for the next request. */
+void bal_worker_close(bal_worker *self);
+
+#endif
