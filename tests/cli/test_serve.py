@@ -313,7 +313,7 @@ def test_the_document_names_every_route(web):
         "GET /tenants/{t}/commits/{spec}/adapter",
         "GET /tenants/{t}/commits/{spec}/config",
         "GET /tenants/{t}/diff/{a}/{b}", "POST /tenants/{t}/commits",
-        "POST /tenants/{t}/merges", "DELETE /tenants/{t}/commits/{id}"}
+        "POST /tenants/{t}/merges", "DELETE /tenants/{t}/commits/{spec}"}
 
 
 def test_metrics_count_what_was_asked(web):
