@@ -313,7 +313,7 @@ void bal_daemon_free(bal_daemon *self)
     if (!self)
         return;
     atomic_store(&self->stopping, true);
-    self->stopped = true;
+    __atomic_store_n(&self->stopped, true, __ATOMIC_RELEASE);
     bal_workers_free(self->workers);
     if (self->http && all_woken(self))
         self->mhd->stop_daemon(self->http);

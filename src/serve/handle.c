@@ -66,7 +66,7 @@ static int handle(bal_turn *self, bal_reply *reply, bal_worker *worker,
 {
     bal_request *request = &self->request;
 
-    if (self->daemon->stopped)
+    if (bal_stopped(&self->daemon->stopped))
         return bal_fail(err, BAL_EBUSY, "the server stops");
     int rc = worker ? furnish(self, worker, err) : 0;
     if (rc)

@@ -401,7 +401,7 @@ int bal_spooled_feed(bal_spooled *self, bal_spool_read_fn *read, void *ctx,
     int rc = memory ? 0 : bal_fail_memory(&why, "filling the spool");
 
     for (uint64_t at = 0; !rc && at < self->size; at += PIECE) {
-        if (stop && *stop)
+        if (bal_stopped(stop))
             rc = bal_fail(&why, BAL_ECANCELLED, "the server stops");
         else
             rc = feed_piece(self, read, ctx, memory, at, &why);

@@ -29,6 +29,11 @@ bal_spooled *bal_spool_find(bal_spool *self, const char *tenant,
 BAL_CHECK int bal_spool_make(bal_spooled **out, bool *mine, bal_spool *self,
                              const char *tenant, const bal_id *commit,
                              uint64_t size, bal_error *err);
+/* Is it to stop? Any thread may say so meanwhile. */
+static inline bool bal_stopped(const volatile bool *stop)
+{
+    return stop && __atomic_load_n(stop, __ATOMIC_ACQUIRE);
+}
 /* Writes the stream into it, piece by piece; everybody who waits is woken as it
  * grows. On failure they are told, and it leaves the spool. Stops where `stop`
  * becomes true. */

@@ -28,7 +28,7 @@ static int watch(void *ctx, uint64_t done, uint64_t total)
 
     (void)done;
     (void)total;
-    return *self->stop;
+    return bal_stopped(self->stop);
 }
 
 const volatile bool *bal_workers_stop(const bal_workers *self)
