@@ -102,3 +102,19 @@ bool bal_authorise(const bal_request *request, bal_refusal *refusal)
                                          "not write it" };
     return false;
 }
+
+bool bal_query_known(const bal_request *request, bal_refusal *refusal)
+{
+    for (size_t i = 0; i < request->query_count; i++) {
+        const bal_route_query *row = request->route->query;
+        while (row && row->name && strcmp(row->name, request->query[i].name))
+            row++;
+        if (row && row->name)
+            continue;
+        *refusal = (bal_refusal){ .status = 400,
+                                  .message = "a parameter of the query that "
+                                             "the route does not have" };
+        return false;
+    }
+    return true;
+}

@@ -19,5 +19,7 @@ bool bal_dispatch(bal_request *request, bal_refusal *refusal,
 /* After that, by the request's scope. Knows no tenant: who may not read one
  * that is there, and who asks for one that is not, are told the same. */
 bool bal_authorise(const bal_request *request, bal_refusal *refusal);
+/* After that: 400 for a parameter of the query that the route does not have. */
+bool bal_query_known(const bal_request *request, bal_refusal *refusal);
 
 #endif

@@ -173,7 +173,8 @@ static bool may(bal_turn *self)
     if (!bal_limits_enter(self->daemon->limits, number, self->began))
         return refuse(self, 429, "too many requests with this token");
     self->limited = number;
-    if (bal_authorise(&self->request, &refusal))
+    if (bal_authorise(&self->request, &refusal) &&
+        bal_query_known(&self->request, &refusal))
         return true;
     return refuse_by(self, &refusal);
 }

@@ -5,7 +5,7 @@
 
 #include "serve/request.h"
 
-#define BAL_URI_LONGEST  8192 /* bytes, as it stands in the request */
+#define BAL_URI_LONGEST  16384 /* bytes, as it stands in the request */
 #define BAL_URI_SEGMENTS 16
 #define BAL_URI_FIELDS   64
 

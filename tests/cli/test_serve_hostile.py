@@ -45,7 +45,7 @@ ADAPTER = b"/tenants/acme/commits/main/adapter"
 # What is sent, and the statuses that are right for it; 0: the connection ends
 # without an answer.
 ROWS = [
-    ("nothing but rubbish", b"\x00\x01\x02\xff\r\n\r\n", {0, 400}),
+    ("nothing but rubbish", b"\x01\x02\xff rubbish\r\n\r\n", {0, 400}),
     ("a TLS hello", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(600)
      + b"\r\n\r\n", {0, 400, 431}),
     ("no version", b"GET /health\r\n\r\n", {0, 400}),
@@ -83,13 +83,13 @@ ROWS = [
     ("a fragment", get(b"/health#x"), {200, 400, 404}),
     ("the same parameter twice", get(b"/tenants/acme/commits?ref=a&ref=b"),
      {400}),
-    ("an unknown parameter", get(b"/tenants/acme/commits?what=1"), {200, 400}),
+    ("an unknown parameter", get(b"/tenants/acme/commits?what=1"), {400}),
     ("a limit that is no number", get(b"/tenants/acme/commits?limit=x"), {400}),
     ("a limit below one", get(b"/tenants/acme/commits?limit=-1"), {400}),
     ("a limit of 2^64", get(b"/tenants/acme/commits?limit=18446744073709551617"),
      {400}),
     ("a long path", get(b"/" + b"a" * 20000), {414, 431}),
-    ("a long query", get(b"/health?" + b"a" * 20000), {414, 431}),
+    ("a long query", get(b"/health?what=" + b"a" * 20000), {414, 431}),
     ("a header of 200 KB", get(b"/health", b"X: " + b"a" * 200000),
      {0, 431}),
     ("2,000 headers", get(b"/health", *[b"X-%d: y" % i for i in range(2000)]),
@@ -159,7 +159,9 @@ RANGES = [
 def test_it_has_its_status_and_the_next_one_is_answered(web, name, sent, right):
     got = web.raw(sent)
     assert status_of(got) in right, got[:300]
-    assert got.count(b"HTTP/1.1 ") <= 1
+    # What the library refuses by itself has its head twice in some versions;
+    # the connection ends behind it.
+    assert got.count(b"HTTP/1.1 ") <= 1 or b"<html>" in got
     assert b"w-riter" not in got
     assert web.get("/health").status == 200
 
@@ -175,16 +177,20 @@ def test_ranges_are_what_they_say_or_refused(web, text, right):
         assert length == len(body)
 
 
-def test_a_body_that_stops_half_way_leaves_nothing(store, web):
+def test_a_body_that_stops_half_way_leaves_nothing(store):
     before = store("refs").out
-    made = web.connect()
-    made.sendall(post(b"Content-Length: 100000\r\n", bytes(50000)))
-    made.shutdown(socket.SHUT_WR)
-    drain(made)
-    made.close()
-    assert web.get("/health").status == 200
+    with Web(store, "--deadline", "2", tokens=TOKENS) as web:
+        for end in (socket.SHUT_WR, socket.SHUT_RDWR):
+            made = web.connect()
+            made.sendall(post(b"Content-Length: 100000\r\n", bytes(50000)))
+            made.shutdown(end)
+            drain(made)
+            made.close()
+        deadline = time.monotonic() + 30
+        while list(store.root.glob("**/adapter_model.safetensors")):
+            assert time.monotonic() < deadline
+        assert web.get("/health").status == 200
     assert store("refs").out == before
-    assert not list(store.root.glob("**/adapter_model.safetensors"))
 
 
 def test_nobody_waits_for_slow_heads(store):
