@@ -1,12 +1,16 @@
 """What the routes answer, byte for byte where bytes are what is asked for."""
 
+import functools
 import http.client
 import json
+import re
+import shutil
 import subprocess
 
 import numpy as np
 import pytest
-from support import Store, adapter, f32, load, model, save
+from support import (BALLAST, TREE, Store, adapter, environment, f32, load,
+                     model, save)
 from web import Web
 
 T = "w-riter"
@@ -346,3 +350,28 @@ def test_tls_is_spoken_with_the_key_that_is_given(store, tmp_path):
                         T)
         assert answer.body == (store.path / "a"
                                / "adapter_model.safetensors").read_bytes()
+
+
+@pytest.mark.skipif(not shutil.which("curl"), reason="no curl here")
+def test_the_readme_s_commands_work_as_they_are_written(store, tmp_path):
+    """But for the port, which somebody else may have."""
+    text = (TREE / "README.md").read_text()
+    text = text[text.index("## Serving"):text.index("A fleet of vLLM")]
+    first, curls = re.findall(r"```sh\n(.*?)```", text, re.S)
+    commit, tokens, serve = first.splitlines()
+    folder = tmp_path / "examples" / "llama"
+    folder.mkdir(parents=True)
+    (tmp_path / "tests").symlink_to(TREE / "tests")
+    shell = functools.partial(
+        subprocess.run, cwd=folder, capture_output=True,
+        check=True, env=environment({"BALLAST_ROOT": str(store.root)}))
+    for line in (commit, tokens):
+        shell(["sh", "-ec", line.replace("ballast ", BALLAST + " ", 1)])
+    assert serve == "ballast serve --port 8080 --tokens tokens.json &"
+    with Web(store, "--tokens", folder / "tokens.json") as web:
+        lines = curls.replace("\\\n", "").splitlines()
+        assert len(lines) == 4
+        for line in lines:
+            shell(["sh", "-ec", line.replace("8080", str(web.port))])
+    assert {"tone", "uploaded", "half"} <= set(
+        store("refs", "--json").json["refs"])
