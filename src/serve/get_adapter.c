@@ -8,6 +8,8 @@
 #include "serve/daemon.h"
 #include "serve/handlers.h"
 
+enum { FILL_STEP = 16 << 20 };
+
 /* The commit's model, if it is there and all that it stands on. */
 static int open_model(bal_model **out, bal_found *found, bal_request *request,
                       bal_error *err)
@@ -46,14 +48,18 @@ static void filling_free(filling *self)
 
 BAL_OWNABLE(filling)
 
-/* Whoever reads it hears of a failure. */
-static void fill(void *ctx, const volatile bool *stop)
+/* A step, so that others get their turn. Whoever reads it hears of a
+ * failure. */
+static bool fill(void *ctx, const volatile bool *stop)
 {
     BAL_OWN(filling) self = ctx;
     bal_error err = { 0 };
 
-    if (bal_spooled_fill(self->spooled, self->stream, stop, &err))
+    if (bal_spooled_fill(self->spooled, self->stream, FILL_STEP, stop, &err))
         bal_warn("serve", "adapter-not-read=\"%s\"", err.text);
+    else if (bal_spooled_fd(self->spooled) < 0)
+        return BAL_TAKE(self) != NULL;
+    return false;
 }
 
 static int make(bal_reply *reply, bal_request *request, bal_model *model,

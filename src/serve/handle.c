@@ -161,9 +161,9 @@ void bal_turn_by_worker(bal_turn *self, bal_worker *worker)
     answer(self, &reply, worker);
     keep = keep && reply.cacheable && reply.status == 200 && !reply.source &&
            !self->close;
-    void (*after)(void *, const volatile bool *) = reply.after;
-    void *after_ctx = reply.after_ctx;
-    bal_tenant *tenant = BAL_TAKE(self->request.tenant);
+    bal_job job = { .step = reply.after,
+                    .ctx = reply.after_ctx,
+                    .tenant = BAL_TAKE(self->request.tenant) };
     bal_upload upload = self->upload;
     self->upload.dir = NULL;
     set_ready(self, &reply);
@@ -172,8 +172,9 @@ void bal_turn_by_worker(bal_turn *self, bal_worker *worker)
     bal_daemon_resume(daemon, self->connection);
 
     /* self is the other thread's again. */
-    if (after)
-        after(after_ctx, &daemon->stopped);
-    bal_tenant_free(tenant);
+    if (job.step)
+        bal_worker_take(worker, &job);
+    else
+        bal_tenant_free(job.tenant);
     bal_upload_done(&upload);
 }

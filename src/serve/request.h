@@ -64,9 +64,10 @@ typedef struct bal_reply {
     size_t header_count;
     bool cacheable; /* by the server, until the store changes */
     /* What the worker does when the reply is on its way: filling what it reads
-     * from. Called once, whatever becomes of the reply; store, work and tenant
-     * are there until it returns, the rest of the request is not. */
-    void (*after)(void *ctx, const volatile bool *stop);
+     * from. Called until it returns false, whatever becomes of the reply, other
+     * requests between; store, work and tenant are there until then, the rest
+     * of the request is not. */
+    bool (*after)(void *ctx, const volatile bool *stop);
     void *after_ctx;
 } bal_reply;
 

@@ -379,6 +379,14 @@ void bal_spool_drop(bal_spool *self, bal_spooled *gone)
         bal_spooled_free(gone);
 }
 
+static uint64_t written_of(bal_spooled *self)
+{
+    pthread_mutex_lock(&self->lock);
+    uint64_t written = self->written;
+    pthread_mutex_unlock(&self->lock);
+    return written;
+}
+
 static int feed_piece(bal_spooled *self, bal_spool_read_fn *read, void *ctx,
                       void *memory, uint64_t at, bal_error *err)
 {
@@ -393,20 +401,32 @@ static int feed_piece(bal_spooled *self, bal_spool_read_fn *read, void *ctx,
     return rc;
 }
 
-int bal_spooled_feed(bal_spooled *self, bal_spool_read_fn *read, void *ctx,
-                     const volatile bool *stop, bal_error *err)
+/* The next pieces, `most` bytes or a piece more. */
+static int feed(bal_spooled *self, bal_spool_read_fn *read, void *ctx,
+                uint64_t most, const volatile bool *stop, bal_error *err)
 {
-    bal_error why = { 0 };
+    uint64_t from = written_of(self);
     void *memory = bal_pages(PIECE);
-    int rc = memory ? 0 : bal_fail_memory(&why, "filling the spool");
+    int rc = memory ? 0 : bal_fail_memory(err, "filling the spool");
 
-    for (uint64_t at = 0; !rc && at < self->size; at += PIECE) {
+    for (uint64_t at = from; !rc && at < self->size && at - from < most;
+         at += PIECE) {
         if (bal_stopped(stop))
-            rc = bal_fail(&why, BAL_ECANCELLED, "the server stops");
+            rc = bal_fail(err, BAL_ECANCELLED, "the server stops");
         else
-            rc = feed_piece(self, read, ctx, memory, at, &why);
+            rc = feed_piece(self, read, ctx, memory, at, err);
     }
     free(memory);
+    return rc;
+}
+
+static int feed_or_tell(bal_spooled *self, bal_spool_read_fn *read, void *ctx,
+                        uint64_t most, const volatile bool *stop,
+                        bal_error *err)
+{
+    bal_error why = { 0 };
+    int rc = feed(self, read, ctx, most, stop, &why);
+
     if (!rc)
         return 0;
     bool was = unlist(self->home, self);
@@ -418,14 +438,20 @@ int bal_spooled_feed(bal_spooled *self, bal_spool_read_fn *read, void *ctx,
     return rc;
 }
 
+int bal_spooled_feed(bal_spooled *self, bal_spool_read_fn *read, void *ctx,
+                     const volatile bool *stop, bal_error *err)
+{
+    return feed_or_tell(self, read, ctx, UINT64_MAX, stop, err);
+}
+
 static int read_stream(void *ctx, uint64_t offset, void *to, size_t len,
                        bal_error *err)
 {
     return bal_stream_read(ctx, offset, to, len, err);
 }
 
-int bal_spooled_fill(bal_spooled *self, bal_stream *stream,
+int bal_spooled_fill(bal_spooled *self, bal_stream *stream, uint64_t most,
                      const volatile bool *stop, bal_error *err)
 {
-    return bal_spooled_feed(self, read_stream, stream, stop, err);
+    return feed_or_tell(self, read_stream, stream, most, stop, err);
 }

@@ -34,12 +34,14 @@ static inline bool bal_stopped(const volatile bool *stop)
 {
     return stop && __atomic_load_n(stop, __ATOMIC_ACQUIRE);
 }
-/* Writes the stream into it, piece by piece; everybody who waits is woken as it
- * grows. On failure they are told, and it leaves the spool. Stops where `stop`
- * becomes true. */
+/* Writes the next pieces of the stream into it, about `most` bytes; everybody
+ * who waits is woken as it grows. bal_spooled_fd tells when it is complete. On
+ * failure they are told, and it leaves the spool. Fails where `stop` becomes
+ * true. */
 BAL_CHECK int bal_spooled_fill(bal_spooled *self, bal_stream *stream,
-                               const volatile bool *stop, bal_error *err);
-/* The same of any function that reads bytes [offset, offset + len). */
+                               uint64_t most, const volatile bool *stop,
+                               bal_error *err);
+/* All of it, from any function that reads bytes [offset, offset + len). */
 typedef int bal_spool_read_fn(void *ctx, uint64_t offset, void *to, size_t len,
                               bal_error *err);
 BAL_CHECK int bal_spooled_feed(bal_spooled *self, bal_spool_read_fn *read,

@@ -36,10 +36,21 @@ const volatile bool *bal_workers_stop(const bal_workers *self)
     return self->stop;
 }
 
+void bal_worker_close(bal_worker *self)
+{
+    self->stale = self->jobs != NULL;
+    if (self->stale)
+        return;
+    bal_store_free(self->store);
+    self->store = NULL;
+}
+
 int bal_worker_store(bal_store **out, bal_worker *self, bal_error *err)
 {
     bal_store_options options = self->all->store;
 
+    if (self->stale)
+        bal_worker_close(self);
     options.work = self->work;
     options.flags &= ~(unsigned)(BAL_OPEN_CREATE | BAL_OPEN_INIT);
     int rc = self->store ? 0 : bal_store_open(&self->store, &options, err);
@@ -48,17 +59,46 @@ int bal_worker_store(bal_store **out, bal_worker *self, bal_error *err)
     return rc;
 }
 
-void bal_worker_close(bal_worker *self)
+/* ---- jobs --------------------------------------------------------------- */
+
+void bal_worker_take(bal_worker *self, const bal_job *job)
 {
-    bal_store_free(self->store);
-    self->store = NULL;
+    bal_job *kept = malloc(sizeof(*kept));
+    bal_job **last = &self->jobs;
+
+    if (!kept) {
+        while (job->step(job->ctx, self->all->stop))
+            ;
+        bal_tenant_free(job->tenant);
+        return;
+    }
+    while (*last)
+        last = &(*last)->next;
+    *kept = *job;
+    kept->next = NULL;
+    *last = kept;
 }
 
-/* NULL: there will be none. */
-static bal_turn *next_of(bal_workers *self)
+/* A step of the first one, which is the last one after it. */
+static void step_job(bal_worker *self)
+{
+    bal_job *job = self->jobs;
+
+    self->jobs = job->next;
+    if (job->step(job->ctx, self->all->stop))
+        bal_worker_take(self, job);
+    else
+        bal_tenant_free(job->tenant);
+    free(job);
+}
+
+/* ---- the queue ---------------------------------------------------------- */
+
+/* NULL: there will be none; or, if it need not wait, there is none now. */
+static bal_turn *next_of(bal_workers *self, bool wait)
 {
     pthread_mutex_lock(&self->lock);
-    while (!self->first && !self->over)
+    while (wait && !self->first && !self->over)
         pthread_cond_wait(&self->more, &self->lock);
     bal_turn *turn = self->first;
     if (turn) {
@@ -75,8 +115,14 @@ static void *run(void *ctx)
 {
     bal_worker *self = ctx;
 
-    for (bal_turn *turn = next_of(self->all); turn; turn = next_of(self->all))
-        bal_turn_by_worker(turn, self);
+    bal_turn *turn = next_of(self->all, true);
+    while (turn || self->jobs) {
+        if (turn)
+            bal_turn_by_worker(turn, self);
+        if (self->jobs)
+            step_job(self);
+        turn = next_of(self->all, !self->jobs);
+    }
     bal_worker_close(self);
     return NULL;
 }
