@@ -101,10 +101,10 @@ static struct MHD_Response *from_growing(bal_turn *turn, bal_reply *reply)
 
     if (!self)
         return NULL;
-    *self = (growing){ .daemon = turn->daemon,
-                       .connection = turn->connection,
-                       .source = BAL_TAKE(reply->source),
-                       .offset = reply->offset };
+    self->daemon = turn->daemon;
+    self->connection = turn->connection;
+    self->source = BAL_TAKE(reply->source);
+    self->offset = reply->offset;
     struct MHD_Response *response =
         turn->daemon->mhd->create_response_from_callback(
             reply->length, PIECE, read_growing, self, free_growing);

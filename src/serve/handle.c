@@ -161,9 +161,8 @@ void bal_turn_by_worker(bal_turn *self, bal_worker *worker)
     answer(self, &reply, worker);
     keep = keep && reply.cacheable && reply.status == 200 && !reply.source &&
            !self->close;
-    bal_job job = { .step = reply.after,
-                    .ctx = reply.after_ctx,
-                    .tenant = BAL_TAKE(self->request.tenant) };
+    bal_job job = { .step = reply.after, .ctx = reply.after_ctx };
+    job.tenant = BAL_TAKE(self->request.tenant);
     bal_upload upload = self->upload;
     self->upload.dir = NULL;
     set_ready(self, &reply);
