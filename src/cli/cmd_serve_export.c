@@ -316,6 +316,20 @@ static int prune(exporting *self, bal_error *err)
 /* ---- all of them ----------------------------------------------------------
  */
 
+/* One that was refused by a rule may be taken in another form. */
+static void tell_hint(const exporting *self)
+{
+    const bal_globals *globals = &self->cli->globals;
+    bool refused = false;
+
+    for (size_t i = 0; i < self->list.count; i++)
+        refused |= self->list.rows[i].code == BAL_EUNSUPPORTED;
+    if (refused && self->given->engine && !self->given->adapt &&
+        !globals->quiet && !globals->json)
+        fputs("hint: --adapt rewrites what can be without changing the maths\n",
+              stderr);
+}
+
 static int finish(exporting *self, bal_error *err)
 {
     int rc = 0;
@@ -335,6 +349,7 @@ static int finish(exporting *self, bal_error *err)
         bal_cli_exports_json(self->cli, &self->list);
     else
         bal_cli_exports_text(self->cli, &self->list);
+    tell_hint(self);
     return 0;
 }
 
