@@ -17,7 +17,9 @@
 
 static const char mark[] = "serve.ballast-";
 
-enum { RANDOM_LEN = 16, STEP = 8 << 20 };
+/* Most uploads are gone before the kernel would write them out by itself; of
+ * larger ones that is begun in time. */
+enum { RANDOM_LEN = 16, STEP = 256 << 20 };
 
 struct bal_home {
     char *path;
