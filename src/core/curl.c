@@ -2,14 +2,13 @@
  * became libcurl.so.4. */
 #include "core/curl.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "core/error.h"
+#include "core/library.h"
 
 static const char *const names[] = {
     "libcurl.so.4",
@@ -17,10 +16,7 @@ static const char *const names[] = {
     "libcurl.4.dylib",
 };
 
-static const struct {
-    const char *name;
-    size_t offset;
-} functions[] = {
+static const bal_library_row functions[] = {
     { "curl_easy_cleanup", offsetof(bal_curl, easy_cleanup) },
     { "curl_easy_getinfo", offsetof(bal_curl, easy_getinfo) },
     { "curl_easy_init", offsetof(bal_curl, easy_init) },
@@ -56,28 +52,17 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bal_curl table;
 static bool loaded;
 
-/* NULL: there is none. It stays for the life of the process. */
-static void *find_library(void)
-{
-    void *library = NULL;
-
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !library; i++)
-        library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    return library;
-}
+static const bal_library library = {
+    .names = names,
+    .name_count = sizeof(names) / sizeof(names[0]),
+    .rows = functions,
+    .row_count = FUNCTIONS,
+};
 
 static void load(void)
 {
-    void *library = find_library();
-
-    for (size_t i = 0; i < FUNCTIONS && library; i++) {
-        void *function = dlsym(library, functions[i].name);
-        if (!function)
-            return;
-        memcpy((char *)&table + functions[i].offset, &function,
-               sizeof(function));
-    }
-    loaded = library && !table.global_init(CURL_GLOBAL_DEFAULT);
+    loaded = bal_library_load(&table, &library) &&
+             !table.global_init(CURL_GLOBAL_DEFAULT);
 }
 
 int bal_curl_load(bal_error *err)

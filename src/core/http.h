@@ -3,6 +3,8 @@
 #ifndef CORE_HTTP_H
 #define CORE_HTTP_H
 
+#include <jansson.h>
+
 #include "core/buf.h"
 #include "core/own.h"
 
@@ -33,6 +35,10 @@ typedef struct bal_http_answer {
 /* EINVAL unless it is a URL of http or https without user and password: what
  * every request checks. */
 BAL_CHECK int bal_http_check(const char *url, bal_error *err);
+/* The text of an answer that is an error, borrowed: {"error": {"message"}} as
+ * OpenAI has it, {"error": text}, {"error_message"}, {"message"}, {"detail"};
+ * NULL: none of these. */
+const char *bal_http_error_text(const json_t *value);
 /* http and https only, no redirects, no proxies for loopback. EINVAL: a token
  * that no header can hold. */
 BAL_CHECK int bal_http_open(bal_http **out, const bal_http_options *options,

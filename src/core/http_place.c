@@ -104,3 +104,21 @@ int bal_http_check(const char *url, bal_error *err)
 
     return bal_http_place_init(&place, url, err);
 }
+
+const char *bal_http_error_text(const json_t *value)
+{
+    const json_t *error = json_object_get(value, "error");
+    const json_t *places[] = {
+        json_object_get(error, "message"),
+        error,
+        json_object_get(value, "error_message"),
+        json_object_get(value, "message"),
+        json_object_get(value, "detail"),
+    };
+
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        if (json_is_string(places[i]))
+            return json_string_value(places[i]);
+    }
+    return NULL;
+}

@@ -85,26 +85,6 @@ void bal_fleet_server_done(bal_fleet_server *self)
 
 /* ---- answers ------------------------------------------------------------ */
 
-/* {"error": {"message"}}, {"error": text}, {"message"}, {"detail"}, SGLang's
- * {"error_message"}; NULL: none of these. */
-static const char *error_text(const json_t *value)
-{
-    const json_t *error = json_object_get(value, "error");
-    const json_t *places[] = {
-        json_object_get(error, "message"),
-        error,
-        json_object_get(value, "error_message"),
-        json_object_get(value, "message"),
-        json_object_get(value, "detail"),
-    };
-
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-        if (json_is_string(places[i]))
-            return json_string_value(places[i]);
-    }
-    return NULL;
-}
-
 /* A text cut to what is passed on, at the end of a character. */
 static size_t cut(const char *text)
 {
@@ -128,7 +108,7 @@ static int tell_status(const char **out, bal_fleet_server *self, int status,
     int rc;
 
     if (!bal_json_parse(&value, bal_buf_string(body), body->len, "", NULL))
-        said = error_text(value);
+        said = bal_http_error_text(value);
     /* Some say which key it was that they did not like. */
     if (said && self->key && strstr(said, self->key))
         said = NULL;

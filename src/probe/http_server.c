@@ -35,25 +35,6 @@ int bal_server_check(const char *url, bal_error *err)
 
 /* ---- answers ----------------------------------------------------------- */
 
-/* Text of an answer that is an error: {"error": {"message"}} as OpenAI has it,
- * {"error": text}, {"message"}, {"detail"}; NULL: none of these. */
-static const char *error_text(const json_t *value)
-{
-    const json_t *error = json_object_get(value, "error");
-    const json_t *places[] = {
-        json_object_get(error, "message"),
-        error,
-        json_object_get(value, "message"),
-        json_object_get(value, "detail"),
-    };
-
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-        if (json_is_string(places[i]))
-            return json_string_value(places[i]);
-    }
-    return NULL;
-}
-
 int bal_server_refused(const bal_server *self, const char *path, int status,
                        bal_bytes body, bal_error *err)
 {
@@ -61,7 +42,7 @@ int bal_server_refused(const bal_server *self, const char *path, int status,
     const char *text = NULL;
 
     if (!bal_json_parse(&value, body.data, body.len, "", NULL))
-        text = error_text(value);
+        text = bal_http_error_text(value);
     /* Some say which key it was that they did not like. */
     if (!text || (self->key && strstr(text, self->key)))
         text = "";

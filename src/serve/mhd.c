@@ -2,13 +2,12 @@
  * 1.0 included. */
 #include "serve/mhd.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <string.h>
 
 #include "core/error.h"
+#include "core/library.h"
 
 static const char *const names[] = {
     "libmicrohttpd.so.12",
@@ -20,10 +19,7 @@ static const char *const names[] = {
         "MHD_" #name, offsetof(bal_mhd, name)                                  \
     }
 
-static const struct {
-    const char *name;
-    size_t offset;
-} functions[] = {
+static const bal_library_row functions[] = {
     ROW(add_response_header),
     ROW(create_response_from_buffer),
     ROW(create_response_from_callback),
@@ -50,28 +46,16 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bal_mhd table;
 static bool loaded;
 
-/* NULL: there is none. It stays for the life of the process. */
-static void *find_library(void)
-{
-    void *library = NULL;
-
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !library; i++)
-        library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    return library;
-}
+static const bal_library library = {
+    .names = names,
+    .name_count = sizeof(names) / sizeof(names[0]),
+    .rows = functions,
+    .row_count = FUNCTIONS,
+};
 
 static void load(void)
 {
-    void *library = find_library();
-
-    for (size_t i = 0; i < FUNCTIONS && library; i++) {
-        void *function = dlsym(library, functions[i].name);
-        if (!function)
-            return;
-        memcpy((char *)&table + functions[i].offset, &function,
-               sizeof(function));
-    }
-    loaded = library != NULL;
+    loaded = bal_library_load(&table, &library);
 }
 
 int bal_mhd_load(bal_error *err)
