@@ -4,6 +4,7 @@ stand-in for vLLM and SGLang says what is loaded."""
 import fcntl
 import json
 import os
+import pathlib
 
 import pytest
 
@@ -90,6 +91,23 @@ def test_what_others_loaded_stays(fleet, vllm, tmp_path):
     assert fleet.sync(to=vllm) == said(unloaded=[newer])
     assert set(loaded(vllm)) == {theirs, "acme-a-0123abcd", "acme", "other"}
     assert other.folders() == set(other.refs().values())
+
+
+@pytest.mark.parametrize("spelt", ["{}/", "{}/.", "/.{}", "/{}",
+                                   "{}/../{}"])
+def test_a_folder_stays_that_a_server_has_by_another_spelling(fleet, vllm,
+                                                              spelt):
+    name = fleet.commit("a")
+    fleet.sync(to=vllm)
+    path = pathlib.Path(loaded(vllm)[name])
+    spelt = spelt.format(path, path.name)
+    vllm.send(LOAD["vllm"], {"lora_name": "by-hand", "lora_path": spelt})
+    newer = fleet.commit("a")
+    assert fleet.sync(to=vllm) == said(loaded=[newer], unloaded=[name])
+    assert loaded(vllm)["by-hand"] == spelt and path.is_dir()
+    vllm.send(UNLOAD["vllm"], {"lora_name": "by-hand"})
+    assert fleet.sync(to=vllm) == said(unchanged=[newer])
+    assert not path.exists()
 
 
 def test_a_name_that_is_taken_is_left_alone(fleet, vllm, tmp_path):
