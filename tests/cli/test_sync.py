@@ -161,6 +161,20 @@ def test_a_dry_run_changes_nothing(fleet, fake):
                                                unloaded=[a])
 
 
+def test_a_dry_run_skips_what_a_run_would_skip(fleet, vllm):
+    old = fleet.commit("a")
+    fleet.sync(to=vllm)
+    folder = adapter(fleet.path / "dora")
+    config = json.loads((folder / "adapter_config.json").read_text())
+    (folder / "adapter_config.json").write_text(
+        json.dumps({**config, "use_dora": True}))
+    fleet("commit", folder, "-m", "dora", "--ref", "a")
+    planned = fleet.sync("--dry-run", to=vllm, code=4)
+    assert planned.pop("dry_run") is True
+    assert planned == fleet.sync(to=vllm, code=4)
+    assert list(planned["skipped"]) == ["a"] and old in loaded(vllm)
+
+
 def test_several_servers_are_brought_to_the_same(fleet, vllm):
     name = fleet.commit("a")
     with Fake() as second:
