@@ -175,6 +175,16 @@ def test_a_dry_run_skips_what_a_run_would_skip(fleet, vllm):
     assert list(planned["skipped"]) == ["a"] and old in loaded(vllm)
 
 
+@pytest.mark.parametrize("place", [".", "exports"])
+def test_exports_do_not_go_into_the_store(fleet, vllm, place):
+    fleet.commit("a")
+    before = files(fleet.root)
+    fleet.dir = fleet.root / place
+    done = fleet(*fleet.arguments(urls=[vllm.url]), code=2)
+    assert "inside the store" in done.err
+    assert files(fleet.root).keys() == before.keys()
+
+
 def test_several_servers_are_brought_to_the_same(fleet, vllm):
     name = fleet.commit("a")
     with Fake() as second:
