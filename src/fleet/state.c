@@ -13,7 +13,6 @@
 enum { STATE_MAX = 64 << 20 };
 
 static const char schema[] = "ballast/sync/1";
-static const char file_name[] = ".ballast-sync.json";
 
 /* ---- rows --------------------------------------------------------------- */
 
@@ -221,7 +220,7 @@ int bal_fleet_state_read(bal_fleet_state *self, const char *dir, bal_error *err)
     BAL_LOCAL(bal_buf) text = { 0 };
     BAL_OWN(json_t) value = NULL;
 
-    *self = (bal_fleet_state){ .path = bal_path_join(dir, file_name) };
+    *self = (bal_fleet_state){ .path = bal_path_join(dir, BAL_FLEET_STATE) };
     if (!self->path)
         return bal_fail_memory(err, "what is loaded");
     if (bal_path_type_of(self->path) == BAL_PATH_ABSENT)

@@ -7,6 +7,8 @@
 #include "core/buf.h"
 #include "fleet/plan.h"
 
+#define BAL_FLEET_STATE ".ballast-sync.json"
+
 typedef struct bal_fleet_state {
     char *path;
     bal_known *rows; /* by server, then by name */

@@ -185,6 +185,17 @@ def test_exports_do_not_go_into_the_store(fleet, vllm, place):
     assert files(fleet.root).keys() == before.keys()
 
 
+def test_what_a_killed_sync_was_writing_goes(fleet, vllm):
+    fleet.dir.mkdir()
+    left = fleet.dir / ".ballast-sync.json.tmp-0123456789abcdef"
+    left.write_text("{")
+    others = fleet.dir / "notes.tmp-0123456789abcdef"
+    others.write_text("mine")
+    fleet.commit("a")
+    fleet.sync(to=vllm)
+    assert not left.exists() and others.exists()
+
+
 def test_several_servers_are_brought_to_the_same(fleet, vllm):
     name = fleet.commit("a")
     with Fake() as second:
