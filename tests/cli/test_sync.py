@@ -119,6 +119,17 @@ def test_a_name_that_is_taken_is_left_alone(fleet, vllm, tmp_path):
     assert loaded(vllm) == {name: folder}
 
 
+def test_an_export_prunes_nothing_that_was_forgotten_and_is_loaded(fleet,
+                                                                   vllm):
+    name = fleet.commit("a")
+    fleet.sync(to=vllm)
+    fleet("forget", "a", "--reason", "test", "--yes")
+    done = fleet("--json", "serve-export", "-o", fleet.dir, "--prune")
+    assert done.json["pruned"] == [] and len(fleet.folders()) == 1
+    assert fleet.sync(to=vllm) == said(unloaded=[name])
+    assert fleet.folders() == set()
+
+
 def test_named_refs_do_not_touch_the_others(fleet, vllm):
     a, b = fleet.commit("a"), fleet.commit("b")
     fleet.sync(to=vllm)
