@@ -144,10 +144,21 @@ static void tell_failed(bal_fleet_run *self, const bal_fleet_server *server)
         bal_fleet_tell(self, BAL_FATE_FAILED, server->url, NULL, server->why);
 }
 
+/* What was noted, if it was this store that did. */
+static int read_state(bal_fleet_run *self, bal_error *err)
+{
+    char store[BAL_STORE_ID_ROOM];
+    int rc = bal_fleet_state_read(&self->state, self->dir, err);
+
+    if (!rc)
+        rc = bal_tenant_store_id(store, self->tenant, err);
+    return rc ? rc : bal_fleet_state_claim(&self->state, store, err);
+}
+
 static int run_all(bal_fleet_run *self, bal_error *err)
 {
     const char *engine;
-    int rc = bal_fleet_state_read(&self->state, self->dir, err);
+    int rc = read_state(self, err);
 
     if (!rc)
         rc = ask_all(self, &engine, err);

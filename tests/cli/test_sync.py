@@ -130,6 +130,18 @@ def test_an_export_prunes_nothing_that_was_forgotten_and_is_loaded(fleet,
     assert fleet.folders() == set()
 
 
+def test_the_folder_of_another_store_is_refused(fleet, vllm, tmp_path):
+    name = fleet.commit("a")
+    fleet.sync(to=vllm)
+    other = Fleet(tmp_path / "other")
+    other.path.mkdir()
+    other.commit("b")
+    other.dir = fleet.dir
+    done = other(*other.arguments(urls=[vllm.url]), code=5)
+    assert "another store" in done.err
+    assert set(loaded(vllm)) == {name} and len(fleet.folders()) == 1
+
+
 def test_named_refs_do_not_touch_the_others(fleet, vllm):
     a, b = fleet.commit("a"), fleet.commit("b")
     fleet.sync(to=vllm)
