@@ -1412,6 +1412,11 @@ BAL_API BAL_CHECK int bal_loaded_drop(bal_tenant *tenant, const char *server,
 BAL_API BAL_CHECK int bal_store_changes(uint64_t *out, bal_store *self,
                                         bal_error *err);
 
+enum { BAL_STORE_ID_ROOM = 65 };
+/* The id of the tenant's store, which every root on one database has. */
+BAL_API BAL_CHECK int bal_tenant_store_id(char out[BAL_STORE_ID_ROOM],
+                                          bal_tenant *tenant, bal_error *err);
+
 /* ---- upkeep ------------------------------------------------------------ */
 
 typedef struct bal_problem {

@@ -6,6 +6,7 @@
 #include "core/hash.h"
 #include "core/signals.h"
 #include "core/str.h"
+#include "fleet/state.h"
 
 enum { PARTIAL = 4 };
 
@@ -297,9 +298,24 @@ static int keep_named(exporting *self, bal_error *err)
     return rc;
 }
 
+/* What sync-vllm noted there stays for it to unload: of what was forgotten, the
+ * store knows no server any more. */
+static int keep_loaded(exporting *self, bal_error *err)
+{
+    BAL_LOCAL(bal_fleet_state) state = { 0 };
+    int rc = bal_fleet_state_read(&state, self->given->out, err);
+
+    for (size_t i = 0; i < state.count && !rc; i++)
+        rc = bal_buf_append(&self->keep, &state.rows[i].commit, sizeof(bal_id),
+                            err);
+    return rc;
+}
+
 static int prune(exporting *self, bal_error *err)
 {
     int rc = keep_named(self, err);
+    if (!rc)
+        rc = keep_loaded(self, err);
     if (!rc)
         rc = bal_ref_each(self->cli->tenant, keep_ref, self, err);
     if (!rc && self->lost)

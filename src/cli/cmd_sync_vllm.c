@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/signals.h"
+#include "core/str.h"
 #include "fleet/fleet.h"
 
 enum {
@@ -398,6 +399,24 @@ static int check(const struct sync_opts *given, bal_error *err)
     return 0;
 }
 
+/* Before a lock or a state is made there. */
+static int check_place(const bal_cli *cli, const char *dir, bal_error *err)
+{
+    char *root = NULL;
+    char *real = NULL;
+    int rc = bal_path_real(&root, bal_store_root(cli->store), err);
+    if (!rc && dir[0])
+        rc = bal_path_real(&real, dir, err);
+    if (!rc && real && bal_path_holds(root, real)) {
+        rc = bal_fail(err, BAL_EINVAL, "'%s' lies inside the store '%s'", dir,
+                      root);
+        bal_hint(err, rc, "choose another place for exports");
+    }
+    bal_str_free(root);
+    bal_str_free(real);
+    return rc;
+}
+
 static int run(bal_cli *cli, const void *values, bal_error *err)
 {
     const struct sync_opts *given = values;
@@ -422,6 +441,8 @@ static int run(bal_cli *cli, const void *values, bal_error *err)
     };
     int rc = check(given, err);
 
+    if (!rc)
+        rc = check_place(cli, given->dir, err);
     if (!rc)
         rc = find_key(&options.token, cli, given->key_file, err);
     if (!rc && given->base)

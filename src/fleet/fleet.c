@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -143,10 +144,21 @@ static void tell_failed(bal_fleet_run *self, const bal_fleet_server *server)
         bal_fleet_tell(self, BAL_FATE_FAILED, server->url, NULL, server->why);
 }
 
+/* What was noted, if it was this store that did. */
+static int read_state(bal_fleet_run *self, bal_error *err)
+{
+    char store[BAL_STORE_ID_ROOM];
+    int rc = bal_fleet_state_read(&self->state, self->dir, err);
+
+    if (!rc)
+        rc = bal_tenant_store_id(store, self->tenant, err);
+    return rc ? rc : bal_fleet_state_claim(&self->state, store, err);
+}
+
 static int run_all(bal_fleet_run *self, bal_error *err)
 {
     const char *engine;
-    int rc = bal_fleet_state_read(&self->state, self->dir, err);
+    int rc = read_state(self, err);
 
     if (!rc)
         rc = ask_all(self, &engine, err);
@@ -164,6 +176,22 @@ static int run_all(bal_fleet_run *self, bal_error *err)
     return rc ? rc : bal_fleet_prune(self, err);
 }
 
+/* A state that a killed run was writing. */
+static int sweep_one(void *ctx, const char *name, bal_error *err)
+{
+    static const char start[] = BAL_FLEET_STATE ".tmp-";
+    const bal_fleet_run *self = ctx;
+
+    if (strncmp(name, start, sizeof(start) - 1) != 0)
+        return 0;
+    char *path = bal_path_join(self->dir, name);
+    if (!path)
+        return bal_fail_memory(err, "a folder");
+    unlink(path);
+    bal_str_free(path);
+    return 0;
+}
+
 static int take_lock(bal_lock **out, bal_fleet_run *self, bal_error *err)
 {
     char *path = NULL;
@@ -178,7 +206,7 @@ static int take_lock(bal_lock **out, bal_fleet_run *self, bal_error *err)
         return bal_fail_memory(err, "a lock");
     rc = bal_lock_take(out, path, BAL_LOCK_EXCLUSIVE, self->options->wait, err);
     bal_str_free(path);
-    return rc;
+    return rc ? rc : bal_dir_each(self->dir, sweep_one, self, err);
 }
 
 int bal_fleet_sync(bal_tenant *tenant, const bal_fleet_options *options,

@@ -160,11 +160,13 @@ static bool is_held(const bal_fleet_aims *in, const bal_want *what)
 
 /* ---- steps -------------------------------------------------------------- */
 
-/* Ours under this name, but loaded from where exports were before. */
-static bool has_moved(const planner *self, const bal_known *known,
-                      const bal_listed *listed)
+/* Ours under this name, but loaded from where exports were before. Another
+ * commit may have the same digits: a name is of the first one. */
+static bool has_moved(const planner *self, const bal_want *want,
+                      const bal_known *known, const bal_listed *listed)
 {
-    return listed->root && is_known(known, listed) && !self->in->no_prune;
+    return listed->root && is_known(known, listed) && !self->in->no_prune &&
+           !memcmp(&known->commit, &want->commit, sizeof(bal_id));
 }
 
 /* Was it loaded from there, by the list or, where that does not say, by us? */
@@ -188,7 +190,7 @@ static void plan_want(planner *self, const bal_want *want)
         kind = BAL_STEP_LOAD;
     else if (!listed->base && is_at(listed, known, want->path))
         kind = BAL_STEP_SAME;
-    if (kind == BAL_STEP_TAKEN && has_moved(self, known, listed)) {
+    if (kind == BAL_STEP_TAKEN && has_moved(self, want, known, listed)) {
         bal_want before = *want;
         before.path = known->path;
         add_step(self, BAL_STEP_UNLOAD, &before)->early = true;

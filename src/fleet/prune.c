@@ -7,6 +7,8 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/hash.h"
+#include "core/str.h"
 #include "fleet/run.h"
 
 typedef struct keep {
@@ -54,6 +56,27 @@ static int keep_path(keep *self, const char *path, bal_error *err)
     return keep_id(self, &id, err);
 }
 
+/* Every id in a path that a server tells, however it spells it and whatever it
+ * calls our place: what is too much is kept, what is too little ends it. */
+static int keep_ids(keep *self, const char *path, bal_error *err)
+{
+    int rc = 0;
+
+    while (path && *path && !rc) {
+        size_t len = strcspn(path, "/");
+        char hex[BAL_ID_HEX + 1] = "";
+        bal_id id;
+
+        if (len == BAL_ID_HEX)
+            memcpy(hex, path, len);
+        if (bal_hex_valid(hex, BAL_ID_HEX) && !bal_id_parse(&id, hex, NULL))
+            rc = keep_id(self, &id, err);
+        path += len;
+        path += strspn(path, "/");
+    }
+    return rc;
+}
+
 /* Where only some refs were named, all but what these had. */
 static int keep_folder(void *ctx, const char *name, bal_error *err)
 {
@@ -82,7 +105,7 @@ static int fill(keep *self, bal_error *err)
     for (size_t i = 0; i < run->server_count; i++) {
         const bal_fleet_server *server = &run->servers[i];
         for (size_t k = 0; !rc && k < server->count; k++)
-            rc = keep_path(self, server->listed[k].root, err);
+            rc = keep_ids(self, server->listed[k].root, err);
     }
     if (!rc && run->options->spec_count)
         rc = bal_dir_each(run->place, keep_folder, self, err);

@@ -1,5 +1,5 @@
-/* {"schema": "ballast/sync/1", "servers": {URL: {NAME: {"tenant", "ref",
- * "commit", "path", "loaded_at", "refused"}}}} */
+/* {"schema": "ballast/sync/1", "store": ID, "servers": {URL: {NAME: {"tenant",
+ * "ref", "commit", "path", "loaded_at", "refused"}}}} */
 #include "fleet/state.h"
 
 #include <stdlib.h>
@@ -13,7 +13,6 @@
 enum { STATE_MAX = 64 << 20 };
 
 static const char schema[] = "ballast/sync/1";
-static const char file_name[] = ".ballast-sync.json";
 
 /* ---- rows --------------------------------------------------------------- */
 
@@ -207,6 +206,12 @@ static int read_all(bal_fleet_state *self, json_t *value, bal_error *err)
                         schema);
     if (!is || strcmp(is, schema) != 0 || !json_is_object(servers))
         return bal_fail(err, BAL_ECORRUPT, "it is not '%s'", schema);
+    const char *store = text_of(value, "store");
+    if (store) {
+        self->store = copy(self, store);
+        if (!self->store)
+            return bal_fail_memory(err, "what is loaded");
+    }
     json_object_foreach(servers, server, rows)
     {
         int rc = read_server(self, server, rows, err);
@@ -221,7 +226,7 @@ int bal_fleet_state_read(bal_fleet_state *self, const char *dir, bal_error *err)
     BAL_LOCAL(bal_buf) text = { 0 };
     BAL_OWN(json_t) value = NULL;
 
-    *self = (bal_fleet_state){ .path = bal_path_join(dir, file_name) };
+    *self = (bal_fleet_state){ .path = bal_path_join(dir, BAL_FLEET_STATE) };
     if (!self->path)
         return bal_fail_memory(err, "what is loaded");
     if (bal_path_type_of(self->path) == BAL_PATH_ABSENT)
@@ -242,6 +247,18 @@ int bal_fleet_state_read(bal_fleet_state *self, const char *dir, bal_error *err)
     return bal_hint(err, rc,
                     "it says what servers have loaded; only if they have "
                     "nothing of it any more may it be removed");
+}
+
+int bal_fleet_state_claim(bal_fleet_state *self, const char *store,
+                          bal_error *err)
+{
+    if (self->store && strcmp(self->store, store) != 0) {
+        int rc = bal_fail(err, BAL_ECONFLICT,
+                          "'%.400s' is of another store's exports", self->path);
+        return bal_hint(err, rc, "each store takes a folder of its own: -o");
+    }
+    self->store = copy(self, store);
+    return self->store ? 0 : bal_fail_memory(err, "what is loaded");
 }
 
 /* ---- writing ------------------------------------------------------------ */
@@ -281,6 +298,8 @@ static int write_all(bal_buf *out, const bal_fleet_state *self, bal_error *err)
     bal_json_object(&json);
     bal_json_key(&json, "schema");
     bal_json_string(&json, schema);
+    bal_json_key(&json, "store");
+    bal_json_string(&json, self->store);
     bal_json_key(&json, "servers");
     bal_json_object(&json);
     for (size_t i = 0; i < self->count; i++) {

@@ -7,9 +7,12 @@
 #include "core/buf.h"
 #include "fleet/plan.h"
 
+#define BAL_FLEET_STATE ".ballast-sync.json"
+
 typedef struct bal_fleet_state {
     char *path;
-    bal_known *rows; /* by server, then by name */
+    const char *store; /* whose it is; NULL: not told */
+    bal_known *rows;   /* by server, then by name */
     size_t count, room;
     bal_arena arena; /* of their texts */
     bool changed;
@@ -19,6 +22,10 @@ typedef struct bal_fleet_state {
  * format) name it: what it says is not to be guessed. */
 BAL_CHECK int bal_fleet_state_read(bal_fleet_state *self, const char *dir,
                                    bal_error *err);
+/* It is that store's. ECONFLICT: it is another's, whose adapters would be taken
+ * for this one's where tenants have one name. */
+BAL_CHECK int bal_fleet_state_claim(bal_fleet_state *self, const char *store,
+                                    bal_error *err);
 /* Whole and durable; nothing where nothing has changed. */
 BAL_CHECK int bal_fleet_state_save(bal_fleet_state *self, bal_error *err);
 void bal_fleet_state_done(bal_fleet_state *self);

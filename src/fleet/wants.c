@@ -1,4 +1,5 @@
 /* What is to be loaded: each spec as an adapter with a name and a folder. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -105,9 +106,46 @@ static int export_one(bal_want *out, bal_fleet_run *run, const char *spec,
     return out->name && out->path ? 0 : bal_fail_memory(err, "an export");
 }
 
+/* The first thing that stands against serving it. */
+typedef struct hearing {
+    bool bad;
+    char why[sizeof(((bal_error *)NULL)->text)];
+} hearing;
+
+static int hear(void *ctx, const bal_preflight_row *row)
+{
+    hearing *self = ctx;
+
+    if (self->bad || row->outcome == BAL_OUTCOME_ADAPTED ||
+        row->outcome == BAL_OUTCOME_NOTED)
+        return 0;
+    self->bad = true;
+    snprintf(self->why, sizeof(self->why), "%s: %s", row->rule, row->text);
+    return 0;
+}
+
+/* As an export would look at it. */
+static int check_served(const bal_fleet_run *run, bal_model *adapter,
+                        const char *engine, bal_error *err)
+{
+    const bal_fleet_options *given = run->options;
+    const bal_serving_options serve = { engine, given->base, given->max_rank };
+    BAL_OWN(bal_model) made = NULL;
+    hearing heard = { 0 };
+    int rc = 0;
+
+    if (given->flags & BAL_FLEET_ADAPT)
+        rc = bal_lora_adapt(&made, adapter, &serve, hear, &heard, err);
+    if (!rc)
+        rc = bal_preflight(made ? made : adapter, &serve, hear, &heard, err);
+    if (!rc && heard.bad)
+        rc = bal_fail(err, BAL_EUNSUPPORTED, "%s", heard.why);
+    return rc;
+}
+
 /* What an export would be called, without making it. */
 static int name_one(bal_want *out, bal_fleet_run *run, const char *spec,
-                    bool ref, bal_error *err)
+                    bool ref, const char *engine, bal_error *err)
 {
     BAL_OWN(bal_model) model = NULL;
     BAL_LOCAL(bal_buf) name = { 0 };
@@ -121,6 +159,9 @@ static int name_one(bal_want *out, bal_fleet_run *run, const char *spec,
         return rc;
     if (bal_model_facts(model)->kind != BAL_KIND_ADAPTER)
         return bal_fail(err, BAL_EUNSUPPORTED, "'%s' is not an adapter", spec);
+    rc = engine ? check_served(run, model, engine, err) : 0;
+    if (rc)
+        return rc;
     bal_id_hex(hex, &out->commit);
     rc = bal_buf_format(&name, err, "%s-%s%s%.*s", bal_tenant_name(run->tenant),
                         ref ? spec : "", ref ? "-" : "",
@@ -156,7 +197,7 @@ static int add_want(bal_fleet_run *run, const char *spec, bool ref,
     bool dry = !engine || run->options->flags & BAL_FLEET_DRY_RUN;
     bal_error why = { 0 };
     bal_want want = { 0 };
-    int rc = dry ? name_one(&want, run, spec, ref, &why)
+    int rc = dry ? name_one(&want, run, spec, ref, engine, &why)
                  : export_one(&want, run, spec, engine, &why);
 
     if (rc == BAL_ENOMEM || rc == BAL_ECANCELLED) {

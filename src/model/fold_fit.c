@@ -147,6 +147,27 @@ static bool has_conv1d(json_t *config)
     return false;
 }
 
+static const char *behind_body(const char *name)
+{
+    for (size_t i = 0; i < sizeof(bodies) / sizeof(*bodies); i++) {
+        size_t len = strlen(bodies[i]);
+        if (!strncmp(name, bodies[i], len))
+            return name + len;
+    }
+    return NULL;
+}
+
+/* Saved without its head: no name begins with the body's. */
+static bool is_body(const bal_model *base)
+{
+    for (size_t i = 0; i < bal_model_count(base); i++) {
+        const bal_tensor *entry = bal_model_at(base, i);
+        if (entry->part == BAL_PART_TENSOR && behind_body(entry->name))
+            return false;
+    }
+    return true;
+}
+
 int bal_fit_open(bal_fit *out, bal_model *base, bal_error *err)
 {
     *out = (bal_fit){ .base = base };
@@ -155,6 +176,7 @@ int bal_fit_open(bal_fit *out, bal_model *base, bal_error *err)
         return rc;
     out->type = json_string_value(json_object_get(out->config, "model_type"));
     out->tied = may_be_tied(out);
+    out->body = is_body(base);
     out->transposed =
         !out->type || is_conv1d(out->type) || has_conv1d(out->config);
     return 0;
@@ -178,12 +200,9 @@ int bal_fit_find(const bal_fit *self, size_t *entry, const char *module,
 
     const char *text = bal_buf_string(&name);
     *entry = bal_model_find(self->base, BAL_PART_TENSOR, text);
-    for (size_t i = 0;
-         *entry == BAL_NONE && i < sizeof(bodies) / sizeof(*bodies); i++) {
-        size_t len = strlen(bodies[i]);
-        if (!strncmp(text, bodies[i], len))
-            *entry = bal_model_find(self->base, BAL_PART_TENSOR, text + len);
-    }
+    const char *rest = self->body ? behind_body(text) : NULL;
+    if (*entry == BAL_NONE && rest)
+        *entry = bal_model_find(self->base, BAL_PART_TENSOR, rest);
     return 0;
 }
 

@@ -9,6 +9,7 @@ typedef struct bal_fit {
     bal_model *base;
     json_t *config;   /* config.json of the base, NULL: none */
     const char *type; /* its model_type, NULL: not told */
+    bool body;        /* no name begins with "model." or "transformer." */
     bool tied;        /* the head is the embedding, or may be */
     bool transposed;  /* the model's class has Conv1D modules, or may have */
 } bal_fit;
@@ -17,8 +18,8 @@ BAL_CHECK int bal_fit_open(bal_fit *out, bal_model *base, bal_error *err);
 void bal_fit_done(bal_fit *self);
 
 /* The entry of a tensor, "module" + "tail"; BAL_NONE: not there. Bases that
- * were saved without their head lack "model." or "transformer.", so it is
- * looked for without. */
+ * were saved without their head lack "model." or "transformer.", so there it
+ * is looked for without. */
 BAL_CHECK int bal_fit_find(const bal_fit *self, size_t *entry,
                            const char *module, const char *tail,
                            bal_error *err);

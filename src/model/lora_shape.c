@@ -84,7 +84,9 @@ static int add_rows(bal_lora_shape *self, const bal_loras *loras,
         self->rank = bal_max(self->rank, from->rank);
     }
     self->alpha = scale * (double)self->rank;
-    return 0;
+    if (self->alpha - self->alpha == 0)
+        return 0;
+    return bal_fail(err, BAL_EUNSUPPORTED, "a scale of %g is too large", scale);
 }
 
 /* ---- zeros -------------------------------------------------------------- */
@@ -135,25 +137,41 @@ static int add_zeros(bal_lora_shape *self, const bal_known *base,
     return 0;
 }
 
+/* Is a module of this last name the first of its group that is there? */
+static int is_first(bool *yes, bal_lora_shape *self, const bal_loras *loras,
+                    const char *module, const char *const *group,
+                    bal_error *err)
+{
+    const char *leaf = bal_loose_leaf(module);
+
+    *yes = false;
+    for (const char *const *at = group; strcmp(*at, leaf) != 0; at++) {
+        const char *other = beside(self, module, *at);
+
+        if (!other)
+            return bal_fail_memory(err, "an adapter's modules");
+        if (bal_loras_find(loras, other))
+            return 0;
+    }
+    *yes = true;
+    return 0;
+}
+
 /* What a module's group lacks; only the group's first that is there asks. */
 static int fill_group(bal_lora_shape *self, const bal_loras *loras, size_t i,
                       const bal_known *base, bal_error *err)
 {
-    const char *leaf = bal_loose_leaf(self->rows[i].module);
-    const char *const *group = group_of(leaf);
-    bool before = true;
-    int rc = 0;
+    const char *own = self->rows[i].module;
+    const char *const *group = group_of(bal_loose_leaf(own));
+    bool first = false;
+    int rc = group ? is_first(&first, self, loras, own, group, err) : 0;
 
-    for (const char *const *at = group; group && *at && !rc; at++) {
-        const char *module = beside(self, self->rows[i].module, *at);
+    for (const char *const *at = group; first && *at && !rc; at++) {
+        const char *module = beside(self, own, *at);
 
         if (!module)
             return bal_fail_memory(err, "an adapter's modules");
-        bool there = bal_loras_find(loras, module) != NULL;
-        if (there && before && strcmp(*at, leaf) != 0)
-            return 0;
-        before = before && !there;
-        if (!there)
+        if (!bal_loras_find(loras, module))
             rc = add_zeros(self, base, &self->rows[i], module, err);
     }
     return rc;

@@ -14,6 +14,10 @@
 
 enum { CHUNK = BAL_LORA_RANK_MAX };
 
+/* Twice what rounding to the shortest dtype takes of a value: more is lost
+ * where values become too small for it. */
+#define LOSS_MAX 0x1p-8
+
 /* Which row of the adapter's is row i. */
 static uint64_t source_row(const bal_scaled *self, uint64_t rows, uint64_t i)
 {
@@ -82,20 +86,44 @@ int bal_scaled_read(const bal_scaled *self, bal_model *model, uint64_t start,
     return rc;
 }
 
-static bool lose(double *worst, const double *exact, const double *near,
-                 size_t n)
+/* What rounding does to a factor: to each value, and to each column beside the
+ * largest value that it has. */
+typedef struct losing {
+    double worst;            /* part of a value */
+    double *largest, *taken; /* of columns */
+    size_t rank;
+    double *exact, *near, *narrow;
+} losing;
+
+static bool lose(losing *self, uint64_t start, size_t n)
 {
     bool finite = true;
 
     for (size_t i = 0; i < n; i++) {
-        double part = fabs(near[i] - exact[i]) / fabs(exact[i]);
+        size_t col = (size_t)((start + i) % self->rank);
+        double size = fabs(self->exact[i]);
+        double taken = fabs(self->near[i] - self->exact[i]);
 
-        finite &= near[i] - near[i] == 0;
+        finite &= self->near[i] - self->near[i] == 0;
+        self->largest[col] = fmax(self->largest[col], size);
+        self->taken[col] = fmax(self->taken[col], taken);
         /* False of 0 / 0. */
-        if (part > *worst)
-            *worst = part;
+        if (taken / size > self->worst)
+            self->worst = taken / size;
     }
     return finite;
+}
+
+static int check_columns(const losing *self, const char *tensor, double factor,
+                         bal_dtype dtype, bal_error *err)
+{
+    for (size_t i = 0; i < self->rank; i++) {
+        if (self->taken[i] > self->largest[i] * LOSS_MAX)
+            return bal_fail(err, BAL_EUNSUPPORTED,
+                            "tensor '%s' times %g is too small for dtype %s",
+                            tensor, factor, bal_dtype_name(dtype));
+    }
+    return 0;
 }
 
 int bal_scaled_loss(const bal_scaled *self, bal_model *model, double *out,
@@ -103,28 +131,33 @@ int bal_scaled_loss(const bal_scaled *self, bal_model *model, double *out,
 {
     const bal_tensor *tensor = bal_model_at(model, self->entry);
     uint64_t total = bal_elements_of(tensor);
-    double *exact = malloc(3 * (size_t)CHUNK * sizeof(*exact));
-    int rc = exact ? 0 : bal_fail_memory(err, "an adapter's factors");
-    double *near = exact + CHUNK;
-    double *narrow = near + CHUNK;
+    double *room = calloc(5 * (size_t)CHUNK, sizeof(*room));
+    losing all = { .rank = (size_t)self->rank };
+    int rc = room ? 0 : bal_fail_memory(err, "an adapter's factors");
+    double **parts[] = { &all.exact, &all.near, &all.narrow, &all.largest,
+                         &all.taken };
 
-    *out = 0;
+    for (size_t i = 0; room && i < sizeof(parts) / sizeof(*parts); i++)
+        *parts[i] = room + i * CHUNK;
     for (uint64_t at = 0; at < total && !rc; at += CHUNK) {
         size_t n = (size_t)bal_min(total - at, CHUNK);
 
-        rc = bal_elements_read(exact, model, self->entry, at, n, err);
+        rc = bal_elements_read(all.exact, model, self->entry, at, n, err);
         if (rc)
             break;
         for (size_t i = 0; i < n; i++)
-            exact[i] *= self->factor;
-        bal_kernels_use()->from_f64[self->dtype](narrow, exact, n);
-        bal_kernels_use()->to_f64[self->dtype](near, narrow, n);
-        if (!lose(out, exact, near, n))
+            all.exact[i] *= self->factor;
+        bal_kernels_use()->from_f64[self->dtype](all.narrow, all.exact, n);
+        bal_kernels_use()->to_f64[self->dtype](all.near, all.narrow, n);
+        if (!lose(&all, at, n))
             rc = bal_fail(err, BAL_EUNSUPPORTED,
                           "tensor '%s' times %g is too large for dtype %s",
                           tensor->name, self->factor,
                           bal_dtype_name(self->dtype));
     }
-    free(exact);
+    if (!rc)
+        rc = check_columns(&all, tensor->name, self->factor, self->dtype, err);
+    *out = all.worst;
+    free(room);
     return rc;
 }

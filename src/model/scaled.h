@@ -20,7 +20,8 @@ BAL_CHECK int bal_scaled_read(const bal_scaled *self, bal_model *model,
                               uint64_t start, size_t n, void *to,
                               bal_error *err);
 /* The largest part of a value that rounding takes or adds, 0: exact.
- * EUNSUPPORTED: a value that is not finite. */
+ * EUNSUPPORTED: a value that is not finite, or a column whose largest value
+ * is too small to be rounded alone. */
 BAL_CHECK int bal_scaled_loss(const bal_scaled *self, bal_model *model,
                               double *out, bal_error *err);
 

@@ -246,6 +246,41 @@ static int unload(bal_error *err, int rc)
                     "export it again");
 }
 
+static int digest_gguf(bal_id *out, const char *dir, bal_error *err)
+{
+    uint64_t size = 0;
+    char *path = bal_path_join(dir, GGUF_NAME);
+    int rc = path ? bal_export_digest(out, &size, path, UINT64_MAX, err)
+                  : bal_fail_memory(err, "an export");
+
+    bal_str_free(path);
+    return rc;
+}
+
+/* What a GGUF file holds is by the base, too: that of this one would be the
+ * same. */
+static int check_gguf(const exporting *self, bal_error *err)
+{
+    BAL_LOCAL(bal_stage) stage = { .lock = -1 };
+    bal_id there;
+    bal_id want;
+
+    if (!self->form.engine || strcmp(self->form.engine, GGUF_ENGINE) != 0)
+        return 0;
+    int rc = bal_stage_make(&stage, self->folder, err);
+    if (!rc)
+        rc = write_gguf(self, stage.dir, err);
+    if (!rc)
+        rc = digest_gguf(&want, stage.dir, err);
+    if (!rc)
+        rc = digest_gguf(&there, self->folder, err);
+    if (rc || bal_id_equal(&want, &there))
+        return rc;
+    rc = bal_fail(err, BAL_ECONFLICT, "'%.400s' was exported for another base",
+                  self->folder);
+    return bal_hint(err, rc, "export to another folder with -o");
+}
+
 static int reuse(exporting *self, bal_error *err)
 {
     BAL_OWN(json_t) noted = NULL;
@@ -261,6 +296,8 @@ static int reuse(exporting *self, bal_error *err)
     rc = bal_model_from_path(&self->model, self->folder, err);
     if (!rc)
         rc = preflight(self, self->model, err);
+    if (!rc)
+        rc = check_gguf(self, err);
     if (!rc)
         rc = still(self, err);
     self->reused = true;

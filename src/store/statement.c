@@ -274,6 +274,20 @@ int bal_store_identity(bal_buf *to, bal_store *store, bal_error *err)
     return bal_graph_setting(store->graph, "store_id", to, err);
 }
 
+int bal_tenant_store_id(char out[BAL_STORE_ID_ROOM], bal_tenant *tenant,
+                        bal_error *err)
+{
+    BAL_LOCAL(bal_buf) id = { 0 };
+    int rc = bal_store_identity(&id, tenant->store, err);
+
+    if (rc)
+        return rc;
+    if (id.len >= BAL_STORE_ID_ROOM)
+        return bal_fail(err, BAL_ECORRUPT, "the store's id is too long");
+    memcpy(out, bal_buf_string(&id), id.len + 1);
+    return 0;
+}
+
 int bal_statement_ids(bal_buf *to, const json_t *array, bal_error *err)
 {
     bal_id id;

@@ -7,11 +7,12 @@ import json
 import os
 import pathlib
 import shutil
+import struct
 import subprocess
 
 import pytest
 
-from support import Store, adapter, files, load, model, run
+from support import Store, adapter, files, load, model, run, save
 
 BUILD = pathlib.Path(os.environ["BALLAST_BUILD"])
 
@@ -216,6 +217,41 @@ def test_a_folder_that_is_right_is_not_written_again(store):
     after = path.stat()
     assert (before.st_ino, before.st_mtime_ns) == (after.st_ino,
                                                    after.st_mtime_ns)
+
+
+def llama(path, heads):
+    """A base whose q_proj is of so many heads."""
+    save(path / "model.safetensors", {
+        f"model.layers.0.self_attn.{name}_proj.weight":
+            ("F32", (8, 8), bytes(256)) for name in "qkv"})
+    (path / "config.json").write_text(json.dumps({
+        "architectures": ["LlamaForCausalLM"], "num_attention_heads": heads,
+        "num_key_value_heads": heads}))
+    return path
+
+
+@pytest.mark.parametrize("more", [[], ["--adapt"]])
+def test_a_gguf_file_is_of_one_base(store, more):
+    path = store.path / "q"
+    name = "base_model.model.model.layers.0.self_attn.{}_proj.lora_{}.weight"
+    save(path / NAME, {
+        name.format(q, x): ("F32", (2, 8) if x == "A" else (8, 2),
+                            struct.pack("<16f", *range(16)))
+        for q in "qv" for x in "AB"})
+    (path / "adapter_config.json").write_text(json.dumps({
+        "peft_type": "LORA", "r": 2, "lora_alpha": 4, "task_type": "CAUSAL_LM",
+        "target_modules": ".*_proj", "alpha_pattern": {"v_proj": 3}}))
+    store("commit", path, "-m", "q", "--ref", "q")
+    words = ["q", "--for", "llama.cpp", *more, "--base"]
+    one, other = llama(store.path / "two", 2), llama(store.path / "four", 4)
+    export(store, *words, one)
+    before = files(folder(store, "q"))
+    assert export(store, *words, one).json["exported"][0]["reused"]
+    done = export(store, *words, other, code=4).json
+    assert "another base" in done["skipped"]["q"]
+    assert files(folder(store, "q")) == before
+    assert sorted(os.listdir(store.path / "out" / store.tenant)) == [
+        heads(store)["q"]]
 
 
 @pytest.mark.parametrize("first, second, words", [

@@ -4,6 +4,7 @@ stand-in for vLLM and SGLang says what is loaded."""
 import fcntl
 import json
 import os
+import pathlib
 
 import pytest
 
@@ -92,6 +93,23 @@ def test_what_others_loaded_stays(fleet, vllm, tmp_path):
     assert other.folders() == set(other.refs().values())
 
 
+@pytest.mark.parametrize("spelt", ["{}/", "{}/.", "/.{}", "/{}",
+                                   "{}/../{}"])
+def test_a_folder_stays_that_a_server_has_by_another_spelling(fleet, vllm,
+                                                              spelt):
+    name = fleet.commit("a")
+    fleet.sync(to=vllm)
+    path = pathlib.Path(loaded(vllm)[name])
+    spelt = spelt.format(path, path.name)
+    vllm.send(LOAD["vllm"], {"lora_name": "by-hand", "lora_path": spelt})
+    newer = fleet.commit("a")
+    assert fleet.sync(to=vllm) == said(loaded=[newer], unloaded=[name])
+    assert loaded(vllm)["by-hand"] == spelt and path.is_dir()
+    vllm.send(UNLOAD["vllm"], {"lora_name": "by-hand"})
+    assert fleet.sync(to=vllm) == said(unchanged=[newer])
+    assert not path.exists()
+
+
 def test_a_name_that_is_taken_is_left_alone(fleet, vllm, tmp_path):
     name = fleet.commit("a")
     folder = str(adapter(tmp_path / "by-hand"))
@@ -99,6 +117,29 @@ def test_a_name_that_is_taken_is_left_alone(fleet, vllm, tmp_path):
     done = fleet.sync(to=vllm, code=4)
     assert done == said(failed={name: f"the name is taken by '{folder}'"})
     assert loaded(vllm) == {name: folder}
+
+
+def test_an_export_prunes_nothing_that_was_forgotten_and_is_loaded(fleet,
+                                                                   vllm):
+    name = fleet.commit("a")
+    fleet.sync(to=vllm)
+    fleet("forget", "a", "--reason", "test", "--yes")
+    done = fleet("--json", "serve-export", "-o", fleet.dir, "--prune")
+    assert done.json["pruned"] == [] and len(fleet.folders()) == 1
+    assert fleet.sync(to=vllm) == said(unloaded=[name])
+    assert fleet.folders() == set()
+
+
+def test_the_folder_of_another_store_is_refused(fleet, vllm, tmp_path):
+    name = fleet.commit("a")
+    fleet.sync(to=vllm)
+    other = Fleet(tmp_path / "other")
+    other.path.mkdir()
+    other.commit("b")
+    other.dir = fleet.dir
+    done = other(*other.arguments(urls=[vllm.url]), code=5)
+    assert "another store" in done.err
+    assert set(loaded(vllm)) == {name} and len(fleet.folders()) == 1
 
 
 def test_named_refs_do_not_touch_the_others(fleet, vllm):
@@ -141,6 +182,41 @@ def test_a_dry_run_changes_nothing(fleet, fake):
     assert set(loaded(fake)) == {a, b}
     assert fleet.sync(to=fake) == plan == said(loaded=[newer], unchanged=[b],
                                                unloaded=[a])
+
+
+def test_a_dry_run_skips_what_a_run_would_skip(fleet, vllm):
+    old = fleet.commit("a")
+    fleet.sync(to=vllm)
+    folder = adapter(fleet.path / "dora")
+    config = json.loads((folder / "adapter_config.json").read_text())
+    (folder / "adapter_config.json").write_text(
+        json.dumps({**config, "use_dora": True}))
+    fleet("commit", folder, "-m", "dora", "--ref", "a")
+    planned = fleet.sync("--dry-run", to=vllm, code=4)
+    assert planned.pop("dry_run") is True
+    assert planned == fleet.sync(to=vllm, code=4)
+    assert list(planned["skipped"]) == ["a"] and old in loaded(vllm)
+
+
+@pytest.mark.parametrize("place", [".", "exports"])
+def test_exports_do_not_go_into_the_store(fleet, vllm, place):
+    fleet.commit("a")
+    before = files(fleet.root)
+    fleet.dir = fleet.root / place
+    done = fleet(*fleet.arguments(urls=[vllm.url]), code=2)
+    assert "inside the store" in done.err
+    assert files(fleet.root).keys() == before.keys()
+
+
+def test_what_a_killed_sync_was_writing_goes(fleet, vllm):
+    fleet.dir.mkdir()
+    left = fleet.dir / ".ballast-sync.json.tmp-0123456789abcdef"
+    left.write_text("{")
+    others = fleet.dir / "notes.tmp-0123456789abcdef"
+    others.write_text("mine")
+    fleet.commit("a")
+    fleet.sync(to=vllm)
+    assert not left.exists() and others.exists()
 
 
 def test_several_servers_are_brought_to_the_same(fleet, vllm):

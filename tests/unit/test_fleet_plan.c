@@ -42,6 +42,8 @@ static const struct plan_row rows[] = {
       .steps = "^a:1 +a:1" },
     { "which is not to be pruned", "a:1", "a:1@/old", "a:1@/old",
       .no_prune = true, .steps = "!a:1" },
+    { "another commit with the same digits", "a:1", "=acme-a-11111111@2",
+      "=acme-a-11111111@2", .steps = "!a:1" },
     { "likely names prove nothing", "", "a:1@/x b:2@/y", "", .steps = "" },
     { "nor does a place", "", "=acme@1 =acme-a@1 =acme-eu-a-22222222@1", "",
       .steps = "" },

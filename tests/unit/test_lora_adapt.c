@@ -281,6 +281,18 @@ static const adapt_row adapted[] = {
       "rank-pattern alpha-pattern untargeted rank-not-r rank-not-r ",
       "[\"down_proj\",\"o_proj\"]",
       6 },
+    { "k and v without q",
+      "sglang",
+      CONFIG(""),
+      { SERVED_PAIR(ATTN "k_proj", 2, 8, 4),
+        SERVED_PAIR(ATTN "v_proj", 2, 8, 4) },
+      { { ATTN "k_proj", 2 }, { ATTN "v_proj", 2 } },
+      NULL,
+      NULL,
+      0,
+      "kv-alone kv-alone ",
+      "[\"k_proj\",\"q_proj\",\"v_proj\"]",
+      6 },
     { "up without gate",
       "sglang",
       CONFIG_OF("2", "[\"up_proj\"]", ""),
@@ -410,6 +422,22 @@ static const struct {
       { SERVED_PAIR(ATTN "o_proj", 2, 8, 8),
         SERVED_PAIR(MLP "down_proj", 2, 12, 8),
         SERVED_PAIR(SERVED_LAYER(1) "mlp.down_proj", 2, 12, 8) } },
+    { "a factor too small to be folded",
+      "vllm",
+      CONFIG(", \"alpha_pattern\": {\"o_proj\": 1e-60}"),
+      { SERVED_PAIR(ATTN "o_proj", 2, 8, 8),
+        SERVED_PAIR(MLP "down_proj", 2, 12, 8),
+        SERVED_PAIR(SERVED_LAYER(1) "mlp.down_proj", 2, 12, 8) } },
+    { "a scale that would overflow beside a higher rank",
+      "sglang",
+      "{\"peft_type\": \"LORA\", \"r\": 2, \"lora_alpha\": 1.7e308, "
+      "\"base_model_name_or_path\": \"lab/base\", "
+      "\"target_modules\": [\"o_proj\", \"down_proj\"], "
+      "\"rank_pattern\": {\"down_proj\": 4}, "
+      "\"alpha_pattern\": {\"down_proj\": 1.7e308}}",
+      { SERVED_PAIR(ATTN "o_proj", 2, 8, 8),
+        SERVED_PAIR(SERVED_LAYER(1) "self_attn.o_proj", 2, 8, 8),
+        SERVED_PAIR(MLP "down_proj", 4, 12, 8) } },
 };
 
 static void what_needs_nothing_is_the_adapter_itself(void)
