@@ -6,22 +6,13 @@
 #include <string.h>
 
 #include "core/error.h"
-#include "core/file.h"
 #include "core/hash.h"
 #include "core/str.h"
 #include "model/stage.h"
 #include "store/export_folder.h"
 
-/* What `sync-vllm` has loaded from here, by its own file: it knows of commits
- * that were forgotten, too. Looked through as text: a path that is in it, in
- * whatever member, is a reason to leave the folder alone. */
-static const char state_name[] = ".ballast-sync.json";
-
-enum { STATE_MAX = 64 << 20 };
-
 typedef struct pruning {
     bal_tenant *tenant;
-    bal_buf state;
     const char *exports;
     const bal_id *keep;
     size_t count;
@@ -57,16 +48,6 @@ static int take_away(const char *folder, bal_error *err)
     return rc ? rc : bal_rename(folder, stage.dir, err);
 }
 
-static bool in_state(const pruning *self, const bal_id *id)
-{
-    char path[sizeof(self->tenant->name) + BAL_ID_HEX + 4];
-    char hex[BAL_ID_HEX + 1];
-
-    bal_id_hex(hex, id);
-    snprintf(path, sizeof(path), "/%s/%s\"", self->tenant->name, hex);
-    return self->state.len && strstr(bal_buf_string(&self->state), path);
-}
-
 static int take_checked(const pruning *self, const char *folder,
                         const bal_id *id, bal_error *err)
 {
@@ -75,9 +56,6 @@ static int take_checked(const pruning *self, const char *folder,
     int rc = bal_loaded_each(self->tenant, id, find_server, &use, err);
     if (!rc && use.yes)
         return bal_fail(err, BAL_EBUSY, "%s", use.why);
-    if (!rc && in_state(self, id))
-        return bal_fail(err, BAL_EBUSY, "a server has it loaded, by '%s'",
-                        state_name);
     if (!rc)
         rc = bal_export_read(&noted, folder, self->tenant->name, id, err);
     if (!rc)
@@ -118,19 +96,6 @@ static int prune_one(void *ctx, const char *name, bal_error *err)
     return 0;
 }
 
-static int read_state(bal_buf *to, const char *dir, bal_error *err)
-{
-    char *path = bal_path_join(dir, state_name);
-    if (!path)
-        return bal_fail_memory(err, "an export");
-
-    int rc = bal_path_type_of(path) == BAL_PATH_ABSENT
-                 ? 0
-                 : bal_file_slurp(to, path, STATE_MAX, err);
-    bal_str_free(path);
-    return rc;
-}
-
 int bal_export_prune(bal_tenant *tenant, const char *dir, const bal_id *keep,
                      size_t count, bal_pruned_fn *fn, void *ctx, bal_error *err)
 {
@@ -148,13 +113,10 @@ int bal_export_prune(bal_tenant *tenant, const char *dir, const bal_id *keep,
         .ctx = ctx,
     };
     if (bal_export_type(exports) == BAL_PATH_DIR) {
-        rc = read_state(&self.state, dir, err);
-        if (!rc)
-            rc = bal_stage_sweep(exports, err);
+        rc = bal_stage_sweep(exports, err);
         if (!rc)
             rc = bal_dir_each(exports, prune_one, &self, err);
     }
-    bal_buf_done(&self.state);
     bal_str_free(exports);
     return rc;
 }

@@ -14,8 +14,8 @@ COMMANDS = [
     "methods",
     "import-mergekit", "export-mergekit", "log",
     "reflog", "refs", "reset", "show", "ls", "cat", "diff",
-    "fingerprint", "probes", "bisect", "wdelta", "serve-export", "serve",
-    "sync-vllm",
+    "fingerprint", "probes", "bisect", "wdelta", "serve-export",
+    "sync-vllm", "serve",
     "grant", "revoke", "grants", "forget", "verify", "proofs", "fsck", "gc",
     "stats", "key", "config", "tenants", "completion", "help"]
 

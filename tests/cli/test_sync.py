@@ -397,15 +397,3 @@ def test_a_server_may_lie_behind_a_path(fleet, vllm):
     assert len(json.loads(
         (fleet.dir / ".ballast-sync.json").read_text())["servers"]) == 1
     assert os.stat(fleet.dir / ".ballast-sync.json").st_size < 1000
-
-
-def test_a_prune_beside_it_leaves_what_is_loaded_though_it_was_forgotten(
-        fleet, vllm):
-    name = fleet.commit("a")
-    commit = fleet.refs()["a"]
-    assert fleet.sync(to=vllm) == said(loaded=[name])
-    fleet("forget", "a", "--reason", "r")
-    fleet("serve-export", "-o", fleet.dir, "--prune")
-    assert fleet.folders() == {commit}
-    assert fleet.sync(to=vllm) == said(unloaded=[name])
-    assert fleet.folders() == set()
