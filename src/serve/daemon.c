@@ -344,9 +344,13 @@ void bal_daemon_free(bal_daemon *self)
         return;
     atomic_store(&self->stopping, true);
     __atomic_store_n(&self->stopped, true, __ATOMIC_RELEASE);
-    bal_workers_free(self->workers);
-    if (self->http && all_woken(self))
+    /* Requests come until libmicrohttpd has stopped, and are refused. */
+    bal_workers_end(self->workers);
+    if (self->http && !all_woken(self))
+        return; /* its threads use what would be freed */
+    if (self->http)
         self->mhd->stop_daemon(self->http);
+    bal_workers_free(self->workers);
     bal_links_free(self->links);
     bal_reply_cache_free(self->cache);
     bal_spool_free(self->spool);
