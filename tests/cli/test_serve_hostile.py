@@ -5,6 +5,7 @@ import http.client
 import resource
 import signal
 import socket
+import sqlite3
 import time
 
 import pytest
@@ -276,6 +277,33 @@ def test_a_token_has_its_share_and_not_more(store):
         assert limited and all("retry-after" in a.headers for a in limited)
         # Another token is not held up by it.
         assert web.get("/tenants/acme/refs", "w-riter").status == 200
+
+
+def test_a_store_that_went_away_is_no_404_and_its_place_is_not_told(tmp_path):
+    store = Store(tmp_path)
+    store("commit", adapter(tmp_path / "a"), "-m", "one")
+    with Web(store, tokens=TOKENS) as web:
+        store.root.rename(tmp_path / "elsewhere")
+        answer = web.get("/tenants/acme/refs", "r-eader")
+        assert answer.status == 500
+        assert answer.json["error"]["code"] == "io"
+        assert str(tmp_path).encode() not in answer.body
+        (tmp_path / "elsewhere").rename(store.root)
+        assert web.get("/tenants/acme/refs", "r-eader").status == 200
+
+
+def test_a_busy_database_is_told_without_its_place(store):
+    other = sqlite3.connect(store.root / "graph.db", isolation_level=None)
+    body = (store.path / "a" / "adapter_model.safetensors").read_bytes()
+    with Web(store, "--wait", "1", tokens=TOKENS) as web:
+        other.execute("BEGIN IMMEDIATE")
+        answer = web.ask("POST", "/tenants/acme/commits?message=b&ref=busy",
+                         "w-riter", body)
+        other.execute("ROLLBACK")
+        assert answer.status == 503 and "retry-after" in answer.headers
+        assert str(store.path).encode() not in answer.body
+        web.wait_for("in use by another process")
+    other.close()
 
 
 def test_no_token_is_in_the_access_log(store):
