@@ -2,11 +2,13 @@
 answers the next one."""
 
 import http.client
+import json
 import resource
 import signal
 import socket
 import sqlite3
 import time
+import urllib.parse
 
 import pytest
 from support import Store, adapter
@@ -304,6 +306,23 @@ def test_a_busy_database_is_told_without_its_place(store):
         assert str(store.path).encode() not in answer.body
         web.wait_for("in use by another process")
     other.close()
+
+
+def test_an_adapter_that_is_not_as_its_config_says_is_no_fault_of_the_server(
+        store, web):
+    folder = store.path / "a"
+    body = (folder / "adapter_model.safetensors").read_bytes()
+    config = json.loads((folder / "adapter_config.json").read_text())
+    for wrong in ({"r": 7}, {"r": -2}, {"peft_type": 5}, {"lora_alpha": "x"}):
+        query = urllib.parse.urlencode({
+            "message": "m", "ref": "odd",
+            "config": json.dumps({**config, **wrong})})
+        assert web.ask("POST", f"/tenants/acme/commits?{query}", "w-riter",
+                       body).status == 201
+        answer = web.ask("POST", "/tenants/acme/merges", "w-riter", {
+            "inputs": [{"spec": "main"}, {"spec": "odd"}], "message": "m",
+            "ref": "view"})
+        assert answer.status == 400, (wrong, answer)
 
 
 def test_no_token_is_in_the_access_log(store):
