@@ -38,7 +38,7 @@ static void fail(bal_reply *reply, int rc, const bal_error *err)
         bal_code_find(rc == BAL_EDENIED ? BAL_ENOTFOUND : rc);
     int status = reply->status >= 400 ? reply->status : row->http;
 
-    if (own)
+    if (own || status >= 500)
         bal_warn("serve", "status=%d %s", status, err->text);
     reply->header_count = 0;
     bal_reply_error(reply, status, row->word,

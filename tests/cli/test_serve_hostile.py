@@ -325,6 +325,18 @@ def test_an_adapter_that_is_not_as_its_config_says_is_no_fault_of_the_server(
         assert answer.status == 400, (wrong, answer)
 
 
+def test_what_is_wrong_with_the_store_is_in_the_log(tmp_path):
+    store = Store(tmp_path)
+    store("commit", adapter(tmp_path / "a"), "-m", "one")
+    with Web(store, tokens=TOKENS) as web:
+        for file in (store.root / "blocks").rglob("*"):
+            if file.is_file():
+                file.unlink()
+        answer = web.get("/tenants/acme/commits/main/config", "r-eader")
+        assert answer.status == 500
+        web.wait_for("warning: .*" + answer.json["error"]["message"][:20])
+
+
 def test_no_token_is_in_the_access_log(store):
     with Web(store, "--access-log", "json", tokens=TOKENS) as web:
         web.get("/tenants/acme/refs", "r-eader")
