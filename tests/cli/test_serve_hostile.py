@@ -337,6 +337,28 @@ def test_what_is_wrong_with_the_store_is_in_the_log(tmp_path):
         web.wait_for("warning: .*" + answer.json["error"]["message"][:20])
 
 
+def test_uploads_that_are_given_up_at_once_do_not_use_up_a_share(store):
+    head = post(b"Content-Length: 1000\r\n", b"x" * 50)
+    with Web(store, "--streams", "8", tokens=TOKENS) as web:
+        for _ in range(8):
+            with web.connect() as made:
+                # The end is in one piece with what comes before it.
+                made.send(head, socket.MSG_MORE)
+                made.shutdown(socket.SHUT_WR)
+        until = time.monotonic() + 15
+        while time.monotonic() < until:
+            answer = web.get("/tenants/acme/refs", "w-riter")
+            if answer.status == 200:
+                break
+            time.sleep(0.1)
+        assert answer.status == 200
+        # Who ends only its own side is answered.
+        with web.connect() as made:
+            made.sendall(REFS + HOST + AUTH + END)
+            made.shutdown(socket.SHUT_WR)
+            assert status_of(drain(made)) == 200
+
+
 def test_no_token_is_in_the_access_log(store):
     with Web(store, "--access-log", "json", tokens=TOKENS) as web:
         web.get("/tenants/acme/refs", "r-eader")
