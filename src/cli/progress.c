@@ -89,7 +89,9 @@ void bal_progress_clear(bal_progress *self)
 {
     static const char clear[] = "\r\033[K";
 
-    if (self->drawn)
-        put(clear, sizeof(clear) - 1);
+    /* Threads that log come here too, where nothing is ever drawn. */
+    if (!self->drawn)
+        return;
+    put(clear, sizeof(clear) - 1);
     self->drawn = false;
 }

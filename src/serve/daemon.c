@@ -52,6 +52,34 @@ int bal_daemon_changes(bal_daemon *self, uint64_t *out)
     return rc;
 }
 
+static bool stays(void *ctx, const char *name, const bal_id *commit)
+{
+    BAL_OWN(bal_tenant) tenant = NULL;
+    BAL_OWN(bal_model) model = NULL;
+    int rc = bal_tenant_open(&tenant, ctx, name, NULL);
+
+    if (!rc)
+        rc = bal_model_from_commit(&model, tenant, commit, NULL);
+    return rc != BAL_ENOTFOUND && rc != BAL_EBROKEN;
+}
+
+void bal_daemon_sift(bal_daemon *self)
+{
+    bal_store_options options = self->options->store;
+    BAL_OWN(bal_store) store = NULL;
+    uint64_t changes = 0;
+
+    if (!bal_spool_bytes(self->spool) || bal_daemon_changes(self, &changes) ||
+        changes == self->sifted)
+        return;
+    options.work = self->sifting;
+    options.flags &= ~(unsigned)(BAL_OPEN_CREATE | BAL_OPEN_INIT);
+    if (bal_store_open(&store, &options, NULL))
+        return;
+    self->sifted = changes;
+    bal_spool_sift(self->spool, stays, store);
+}
+
 void bal_daemon_suspend(bal_daemon *self, struct MHD_Connection *connection)
 {
     atomic_fetch_add(&self->suspended, 1);
@@ -161,6 +189,8 @@ static int open_watched(bal_daemon *self, bal_error *err)
     bal_store_options options = self->options->store;
 
     int rc = bal_work_new(&self->work, 1, err);
+    if (!rc)
+        rc = bal_work_new(&self->sifting, 1, err);
     if (rc)
         return rc;
     options.work = self->work;
@@ -314,9 +344,13 @@ void bal_daemon_free(bal_daemon *self)
         return;
     atomic_store(&self->stopping, true);
     __atomic_store_n(&self->stopped, true, __ATOMIC_RELEASE);
-    bal_workers_free(self->workers);
-    if (self->http && all_woken(self))
+    /* Requests come until libmicrohttpd has stopped, and are refused. */
+    bal_workers_end(self->workers);
+    if (self->http && !all_woken(self))
+        return; /* its threads use what would be freed */
+    if (self->http)
         self->mhd->stop_daemon(self->http);
+    bal_workers_free(self->workers);
     bal_links_free(self->links);
     bal_reply_cache_free(self->cache);
     bal_spool_free(self->spool);
@@ -326,6 +360,7 @@ void bal_daemon_free(bal_daemon *self)
     bal_home_free(self->home);
     bal_store_free(self->watched);
     bal_work_free(self->work);
+    bal_work_free(self->sifting);
     bal_buf_done(&self->cert);
     bal_buf_done(&self->key);
     pthread_mutex_destroy(&self->watching);

@@ -34,6 +34,8 @@ struct bal_daemon {
     uint64_t max_body;
     bal_buf cert, key;
     bal_work *work;     /* of watched */
+    bal_work *sifting;  /* of bal_daemon_sift */
+    uint64_t sifted;    /* the changes that it saw last */
     bal_store *watched; /* asked whether anything has changed */
     pthread_mutex_t watching;
     atomic_bool stopping;  /* new requests are refused */
@@ -43,6 +45,9 @@ struct bal_daemon {
 
 /* As bal_store_changes; EIO and the like: nothing is known. */
 BAL_CHECK int bal_daemon_changes(bal_daemon *self, uint64_t *out);
+/* Lets go of what is kept of commits that somebody else forgot or revoked, as
+ * soon as the store has changed. For one thread. */
+void bal_daemon_sift(bal_daemon *self);
 void bal_daemon_suspend(bal_daemon *self, struct MHD_Connection *connection);
 void bal_daemon_resume(bal_daemon *self, struct MHD_Connection *connection);
 

@@ -28,17 +28,17 @@ void bal_turn_refuse(bal_turn *self, const bal_refusal *refusal)
     set_ready(self, &reply);
 }
 
-/* What a handler's failure is told as. What the disk or the memory would not do
- * is for who runs the server: it may hold paths. */
+/* What a handler's failure is told as. What the disk, the memory or the
+ * database would not do is for who runs the server: it may hold paths. */
 static void fail(bal_reply *reply, int rc, const bal_error *err)
 {
-    bool own = rc == BAL_EIO || rc == BAL_ENOMEM;
+    bool own = rc == BAL_EIO || rc == BAL_ENOMEM || rc == BAL_EBUSY;
     /* That something is there and closed is not told. */
     const bal_code_row *row =
         bal_code_find(rc == BAL_EDENIED ? BAL_ENOTFOUND : rc);
     int status = reply->status >= 400 ? reply->status : row->http;
 
-    if (own)
+    if (own || status >= 500)
         bal_warn("serve", "status=%d %s", status, err->text);
     reply->header_count = 0;
     bal_reply_error(reply, status, row->word,
@@ -55,6 +55,9 @@ static int furnish(bal_turn *self, bal_worker *worker, bal_error *err)
 
     request->work = worker->work;
     int rc = bal_worker_store(&request->store, worker, err);
+    /* No store is the server's trouble; 404 would say that things are gone. */
+    if (rc == BAL_ENOTFOUND)
+        rc = bal_fail(err, BAL_EIO, "the store is not there any more");
     if (rc || (need != BAL_NEED_READ && need != BAL_NEED_WRITE))
         return rc;
     return bal_tenant_open(&request->tenant, request->store, request->args[0],

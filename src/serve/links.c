@@ -10,11 +10,13 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include "core/clock.h"
 #include "core/error.h"
 
-enum { PEER_ROOM = INET6_ADDRSTRLEN };
+/* TCP_CLOSE_WAIT is in netinet/tcp.h, which does not go with linux/tcp.h. */
+enum { PEER_ROOM = INET6_ADDRSTRLEN, CLOSE_WAIT = 8 };
 
 static const double head_deadline = 10;
 
@@ -28,6 +30,7 @@ struct bal_link {
     atomic_int phase;
     atomic_int_fast64_t since;        /* ms of bal_clock_ticks */
     atomic_uint_fast64_t before_head; /* bytes that had come */
+    int64_t left_since; /* the sweeper's: `since` when the peer had left */
     char peer[PEER_ROOM];
 };
 
@@ -168,11 +171,40 @@ static bool is_late(const bal_links *self, bal_link *link, int64_t now)
            (phase == BAL_PHASE_BODY && seconds > self->deadline);
 }
 
+/* Has the peer ended its side, and all that it sent was read? */
+static bool has_left(int fd)
+{
+    struct tcp_info info;
+    socklen_t len = sizeof(info);
+    int unread = 0;
+
+    memset(&info, 0, sizeof(info));
+    return !getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) &&
+           info.tcpi_state == CLOSE_WAIT && !ioctl(fd, FIONREAD, &unread) &&
+           !unread;
+}
+
+/* In the middle of a request, the second time that it is looked at: an end that
+ * comes with the last bytes is not told by epoll once more. */
+static bool is_left(bal_link *link)
+{
+    int phase = atomic_load(&link->phase);
+    int64_t since = atomic_load(&link->since);
+    bool left = (phase == BAL_PHASE_HEAD || phase == BAL_PHASE_BODY) &&
+                has_left(link->fd);
+    bool again = left && link->left_since == since;
+
+    link->left_since = left ? since : 0;
+    return again;
+}
+
 static void sweep_locked(bal_links *self)
 {
     int64_t now = now_ms();
 
     for (bal_link *link = self->first; link; link = link->next) {
+        if (is_left(link))
+            shutdown(link->fd, SHUT_RDWR);
         if (!is_late(self, link, now))
             continue;
         bal_metrics_add(self->metrics, BAL_COUNT_TIMEOUT, 1);

@@ -14,6 +14,15 @@ static int new_recipe(bal_recipe **out, const char *method, bal_error *err)
     return bal_fail(err, BAL_EINVAL, "no method '%s'", method);
 }
 
+/* An input that is not what its config says is the request's fault: it was so
+ * when it was recorded. */
+static int bad_input(bal_reply *reply, int rc)
+{
+    if (rc == BAL_ECORRUPT)
+        reply->status = 400;
+    return rc;
+}
+
 /* What may not be read and what is not there are the same. */
 static int told_alike(bal_request *request, int rc, bal_error *err)
 {
@@ -37,7 +46,7 @@ int bal_post_merge(bal_reply *reply, bal_request *request, bal_error *err)
         return rc;
     rc = bal_merge_body_fill(recipe, &body, request->tenant, err);
     if (rc)
-        return told_alike(request, rc, err);
+        return told_alike(request, bad_input(reply, rc), err);
     const bal_draft draft = {
         .ref = body.ref,
         .message = body.message,
@@ -48,6 +57,6 @@ int bal_post_merge(bal_reply *reply, bal_request *request, bal_error *err)
     if (rc == BAL_ECONFLICT)
         return bal_not_made(reply, &expected, rc);
     if (rc)
-        return told_alike(request, rc, err);
+        return told_alike(request, bad_input(reply, rc), err);
     return bal_reply_made(reply, request, commit, body.ref, err);
 }

@@ -92,7 +92,8 @@ int bal_reply_range(bal_reply *self, const bal_request *request, uint64_t size,
                     const char *etag, bal_error *err)
 {
     BAL_LOCAL(bal_buf) text = { 0 };
-    const char *range = request->range;
+    /* RFC 9110 14.2: of GET alone. */
+    const char *range = request->head ? NULL : request->range;
 
     if (request->if_range && strcmp(request->if_range, etag) != 0)
         range = NULL;

@@ -90,6 +90,7 @@ static void wait_for_end(bal_daemon *daemon, const signal_sets *signals)
         came = sigtimedwait(&signals->watched, NULL, &second);
         if (came == SIGHUP)
             reload(daemon);
+        bal_daemon_sift(daemon);
     }
 }
 

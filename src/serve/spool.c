@@ -387,6 +387,37 @@ static uint64_t written_of(bal_spooled *self)
     return written;
 }
 
+/* All that can be found, a reference each; NULL: nothing, or no memory. */
+static bal_spooled **list_all(bal_spool *self, size_t *count)
+{
+    bal_spooled **all = NULL;
+    size_t many = 0;
+
+    *count = 0;
+    pthread_mutex_lock(&self->lock);
+    for (bal_spooled *one = self->newest; one; one = one->older)
+        many++;
+    if (many)
+        all = calloc(many, sizeof(bal_spooled *));
+    for (bal_spooled *one = self->newest; all && one; one = one->older)
+        all[(*count)++] = bal_spooled_ref(one);
+    pthread_mutex_unlock(&self->lock);
+    return all;
+}
+
+void bal_spool_sift(bal_spool *self, bal_spool_stays_fn *stays, void *ctx)
+{
+    size_t count;
+    bal_spooled **all = list_all(self, &count);
+
+    for (size_t i = 0; i < count; i++) {
+        if (!stays(ctx, all[i]->tenant, &all[i]->commit))
+            bal_spool_drop(self, all[i]);
+        bal_spooled_free(all[i]);
+    }
+    free(all);
+}
+
 static int feed_piece(bal_spooled *self, bal_spool_read_fn *read, void *ctx,
                       void *memory, uint64_t at, bal_error *err)
 {

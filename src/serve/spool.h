@@ -50,6 +50,11 @@ BAL_CHECK int bal_spooled_feed(bal_spooled *self, bal_spool_read_fn *read,
 /* Forgotten or revoked: nobody finds it any more, and who reads it fails. */
 void bal_spool_drop(bal_spool *self, bal_spooled *gone);
 
+/* Drops all that may not stay; `stays` is asked without a lock. */
+typedef bool bal_spool_stays_fn(void *ctx, const char *tenant,
+                                const bal_id *commit);
+void bal_spool_sift(bal_spool *self, bal_spool_stays_fn *stays, void *ctx);
+
 uint64_t bal_spooled_size(const bal_spooled *self);
 /* The file, if it is complete; else -1. */
 int bal_spooled_fd(const bal_spooled *self);

@@ -192,7 +192,7 @@ int bal_workers_new(bal_workers **out, unsigned count,
     return 0;
 }
 
-void bal_workers_free(bal_workers *self)
+void bal_workers_end(bal_workers *self)
 {
     if (!self)
         return;
@@ -204,6 +204,14 @@ void bal_workers_free(bal_workers *self)
         pthread_join(self->threads[i], NULL);
         bal_work_free(self->each[i].work);
     }
+    self->count = 0;
+}
+
+void bal_workers_free(bal_workers *self)
+{
+    if (!self)
+        return;
+    bal_workers_end(self);
     pthread_cond_destroy(&self->more);
     pthread_mutex_destroy(&self->lock);
     free(self->threads);

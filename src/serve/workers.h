@@ -29,11 +29,14 @@ typedef struct bal_worker {
 BAL_CHECK int bal_workers_new(bal_workers **out, unsigned count,
                               const bal_store_options *store,
                               const volatile bool *stop, bal_error *err);
-/* Those that run are waited for; all in the queue are done first. */
+/* Those that run are waited for; all in the queue are done first. After that
+ * the queue takes nothing. */
+void bal_workers_end(bal_workers *self);
+/* Ends them, if that was not done. */
 void bal_workers_free(bal_workers *self);
 BAL_OWNABLE(bal_workers)
 
-/* False: the queue is full. */
+/* False: the queue is full, or the workers have ended. */
 bool bal_workers_queue(bal_workers *self, bal_turn *turn);
 size_t bal_workers_waiting(bal_workers *self);
 const volatile bool *bal_workers_stop(const bal_workers *self);

@@ -2,6 +2,8 @@
 
 import http.client
 import json
+import re
+import time
 
 import pytest
 from support import Store, adapter, f32, save
@@ -216,3 +218,26 @@ def test_a_revoked_grant_and_a_forgotten_commit_are_refused_at_once(
         loras = ask("/tenants/acme/loras").json
         assert "both" in loras["skipped"]
         assert "gone" not in {row["ref"] for row in loras["loras"]}
+
+
+def spooled(web):
+    found = re.search(r"^ballast_spool_bytes (\d+)$",
+                      web.get("/metrics").body.decode(), re.M)
+    return int(found.group(1))
+
+
+def test_what_others_forget_is_not_kept_ready_though_nobody_asks(store,
+                                                                 tmp_path):
+    gone = store("commit", adapter(tmp_path / "y", 11.0), "-m", "y", "--ref",
+                 "y", "--json").json["id"]
+    kept = "/tenants/acme/commits/main/adapter"
+    with Web(store, tokens=TOKENS) as web:
+        size = len(web.get(kept, READER).body)
+        assert spooled(web) == size
+        web.get(f"/tenants/acme/commits/{gone}/adapter", READER)
+        assert spooled(web) > size
+        store("forget", gone, "--reason", "r", "--yes")
+        until = time.monotonic() + 30
+        while spooled(web) > size and time.monotonic() < until:
+            time.sleep(0.05)
+        assert spooled(web) == size

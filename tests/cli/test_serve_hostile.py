@@ -2,10 +2,13 @@
 answers the next one."""
 
 import http.client
+import json
 import resource
 import signal
 import socket
+import sqlite3
 import time
+import urllib.parse
 
 import pytest
 from support import Store, adapter
@@ -276,6 +279,84 @@ def test_a_token_has_its_share_and_not_more(store):
         assert limited and all("retry-after" in a.headers for a in limited)
         # Another token is not held up by it.
         assert web.get("/tenants/acme/refs", "w-riter").status == 200
+
+
+def test_a_store_that_went_away_is_no_404_and_its_place_is_not_told(tmp_path):
+    store = Store(tmp_path)
+    store("commit", adapter(tmp_path / "a"), "-m", "one")
+    with Web(store, tokens=TOKENS) as web:
+        store.root.rename(tmp_path / "elsewhere")
+        answer = web.get("/tenants/acme/refs", "r-eader")
+        assert answer.status == 500
+        assert answer.json["error"]["code"] == "io"
+        assert str(tmp_path).encode() not in answer.body
+        (tmp_path / "elsewhere").rename(store.root)
+        assert web.get("/tenants/acme/refs", "r-eader").status == 200
+
+
+def test_a_busy_database_is_told_without_its_place(store):
+    other = sqlite3.connect(store.root / "graph.db", isolation_level=None)
+    body = (store.path / "a" / "adapter_model.safetensors").read_bytes()
+    with Web(store, "--wait", "1", tokens=TOKENS) as web:
+        other.execute("BEGIN IMMEDIATE")
+        answer = web.ask("POST", "/tenants/acme/commits?message=b&ref=busy",
+                         "w-riter", body)
+        other.execute("ROLLBACK")
+        assert answer.status == 503 and "retry-after" in answer.headers
+        assert str(store.path).encode() not in answer.body
+        web.wait_for("in use by another process")
+    other.close()
+
+
+def test_an_adapter_that_is_not_as_its_config_says_is_no_fault_of_the_server(
+        store, web):
+    folder = store.path / "a"
+    body = (folder / "adapter_model.safetensors").read_bytes()
+    config = json.loads((folder / "adapter_config.json").read_text())
+    for wrong in ({"r": 7}, {"r": -2}, {"peft_type": 5}, {"lora_alpha": "x"}):
+        query = urllib.parse.urlencode({
+            "message": "m", "ref": "odd",
+            "config": json.dumps({**config, **wrong})})
+        assert web.ask("POST", f"/tenants/acme/commits?{query}", "w-riter",
+                       body).status == 201
+        answer = web.ask("POST", "/tenants/acme/merges", "w-riter", {
+            "inputs": [{"spec": "main"}, {"spec": "odd"}], "message": "m",
+            "ref": "view"})
+        assert answer.status == 400, (wrong, answer)
+
+
+def test_what_is_wrong_with_the_store_is_in_the_log(tmp_path):
+    store = Store(tmp_path)
+    store("commit", adapter(tmp_path / "a"), "-m", "one")
+    with Web(store, tokens=TOKENS) as web:
+        for file in (store.root / "blocks").rglob("*"):
+            if file.is_file():
+                file.unlink()
+        answer = web.get("/tenants/acme/commits/main/config", "r-eader")
+        assert answer.status == 500
+        web.wait_for("warning: .*" + answer.json["error"]["message"][:20])
+
+
+def test_uploads_that_are_given_up_at_once_do_not_use_up_a_share(store):
+    head = post(b"Content-Length: 1000\r\n", b"x" * 50)
+    with Web(store, "--streams", "8", tokens=TOKENS) as web:
+        for _ in range(8):
+            with web.connect() as made:
+                # The end is in one piece with what comes before it.
+                made.send(head, socket.MSG_MORE)
+                made.shutdown(socket.SHUT_WR)
+        until = time.monotonic() + 15
+        while time.monotonic() < until:
+            answer = web.get("/tenants/acme/refs", "w-riter")
+            if answer.status == 200:
+                break
+            time.sleep(0.1)
+        assert answer.status == 200
+        # Who ends only its own side is answered.
+        with web.connect() as made:
+            made.sendall(REFS + HOST + AUTH + END)
+            made.shutdown(socket.SHUT_WR)
+            assert status_of(drain(made)) == 200
 
 
 def test_no_token_is_in_the_access_log(store):
