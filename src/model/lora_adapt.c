@@ -16,7 +16,7 @@ typedef struct met {
 typedef struct meetings {
     met *rows;
     size_t count, room;
-    bool differs; /* a copy of the base's is not the base's */
+    bool barred; /* one of them is against it */
     bal_arena arena;
 } meetings;
 
@@ -32,7 +32,7 @@ static int remember(void *ctx, const bal_rule *rule,
 {
     meetings *self = ctx;
 
-    self->differs |= !strcmp(rule->name, "base-copy-differs");
+    self->barred |= rule->bars;
     if (!rule->adapt)
         return 0;
     met *rows =
@@ -147,7 +147,7 @@ static int adapt(bal_model **out, bal_model *adapter,
     int rc = bal_flight_run(adapter, options, options->base != NULL, remember,
                             before, err);
 
-    if (!rc && before->count && !before->differs)
+    if (!rc && before->count && !before->barred)
         rc = reshape(&made, &to->loss, adapter, options, &why);
     if (is_left(rc) && why.code)
         rc = 0;

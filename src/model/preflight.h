@@ -24,6 +24,8 @@ typedef struct bal_rule {
                           NULL: "as PEFT would not" */
     const char *adapt; /* what bal_lora_adapt does about it; NULL: nothing */
     bool folds;        /* which may round */
+    bool bars;         /* nothing is rewritten: engines and PEFT differ in what
+                          the adapter is */
     bool values;       /* reads what the tensors hold */
     bool any_type;     /* for PEFT: also of adapters that are not LoRA */
 } bal_rule;
