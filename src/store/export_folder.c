@@ -242,6 +242,8 @@ int bal_export_note(const char *folder, const char *provenance,
     bal_json_object(&self.json);
     bal_json_key(&self.json, "schema");
     bal_json_string(&self.json, BAL_EXPORT_SCHEMA);
+    bal_json_key(&self.json, "store");
+    bal_json_string(&self.json, form->store);
     bal_json_key(&self.json, "for");
     bal_json_string(&self.json, form->engine);
     bal_json_key(&self.json, "adapted");
@@ -313,6 +315,14 @@ int bal_export_read(json_t **out, const char *folder, const char *tenant,
                         "'%.400s' has the " NOTE " of something else", folder);
     *out = BAL_TAKE(json);
     return 0;
+}
+
+int bal_export_is_of(const char *folder, const json_t *noted, const char *store,
+                     bal_error *err)
+{
+    if (says(json_object_get(noted, "export"), "store", store))
+        return 0;
+    return bal_fail(err, BAL_ECONFLICT, "'%.400s' is of another store", folder);
 }
 
 static const json_t *files_of(const json_t *noted)

@@ -12,6 +12,7 @@
 typedef struct bal_export_form {
     const char *engine; /* NULL: none */
     bool adapted;
+    const char *store; /* the id of the store it came from */
 } bal_export_form;
 
 /* The folder of a tenant's exports below dir, to be freed with bal_str_free. A
@@ -40,6 +41,9 @@ BAL_CHECK int bal_export_note(const char *folder, const char *provenance,
 BAL_CHECK int bal_export_read(json_t **out, const char *folder,
                               const char *tenant, const bal_id *commit,
                               bal_error *err);
+/* ECONFLICT unless it came from that store. */
+BAL_CHECK int bal_export_is_of(const char *folder, const json_t *noted,
+                               const char *store, bal_error *err);
 /* ECORRUPT names the first file that is not as ballast.json says: changed, not
  * there, or not told of. */
 BAL_CHECK int bal_export_verify(const char *folder, const json_t *noted,

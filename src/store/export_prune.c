@@ -13,6 +13,7 @@
 
 typedef struct pruning {
     bal_tenant *tenant;
+    char store[BAL_STORE_ID_ROOM];
     const char *exports;
     const bal_id *keep;
     size_t count;
@@ -58,6 +59,8 @@ static int take_checked(const pruning *self, const char *folder,
         return bal_fail(err, BAL_EBUSY, "%s", use.why);
     if (!rc)
         rc = bal_export_read(&noted, folder, self->tenant->name, id, err);
+    if (!rc)
+        rc = bal_export_is_of(folder, noted, self->store, err);
     if (!rc)
         rc = bal_export_verify(folder, noted, err);
     return rc ? rc : take_away(folder, err);
@@ -113,7 +116,9 @@ int bal_export_prune(bal_tenant *tenant, const char *dir, const bal_id *keep,
         .ctx = ctx,
     };
     if (bal_export_type(exports) == BAL_PATH_DIR) {
-        rc = bal_stage_sweep(exports, err);
+        rc = bal_tenant_store_id(self.store, tenant, err);
+        if (!rc)
+            rc = bal_stage_sweep(exports, err);
         if (!rc)
             rc = bal_dir_each(exports, prune_one, &self, err);
     }

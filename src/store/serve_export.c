@@ -20,6 +20,7 @@ typedef struct exporting {
     const char *spec;
     const bal_export_options *options;
     bal_export_form form;
+    char store[BAL_STORE_ID_ROOM];
     bal_id id;
     bool is_ref;
     bal_commit *commit;
@@ -206,7 +207,11 @@ static int fill(exporting *self, const char *dir, bal_error *err)
         .sources = &self->source,
         .source_count = 1,
     };
-    int rc = bal_model_write(self->model, dir, &options, NULL, work, err);
+    int rc = bal_tenant_store_id(self->store, self->tenant, err);
+
+    self->form.store = self->store;
+    if (!rc)
+        rc = bal_model_write(self->model, dir, &options, NULL, work, err);
     if (!rc)
         rc = write_gguf(self, dir, err);
     if (!rc)

@@ -366,6 +366,17 @@ def test_prune_takes_what_no_ref_is_at(store):
     assert (same / NAME).stat().st_nlink == 1
 
 
+def test_prune_leaves_what_is_of_another_store(store, tmp_path):
+    export(store)
+    before = files(store.path / "out")
+    second = Store(tmp_path / "second")
+    second.path.mkdir()
+    second("commit", adapter(second.path / "z", 7.0), "-m", "z")
+    done = second("--json", "serve-export", "-o", store.path / "out", "--prune")
+    assert done.json["pruned"] == []
+    assert before.items() <= files(store.path / "out").items()
+
+
 def test_prune_with_specs_leaves_other_refs_and_what_is_named(store):
     old = heads(store)["one"]
     export(store)
