@@ -38,6 +38,9 @@ static const bal_opt opts[] = {
     { 0 },
 };
 
+/* Seconds that a request waits for a lock: its client waits, too. */
+static const double patience = 5;
+
 enum { PORT = 8080, PORT_MAX = 65535, WORKERS_MAX = 256 };
 
 static int check(const struct serve_opts *given, bal_error *err)
@@ -58,7 +61,8 @@ static int run(bal_cli *cli, const void *values, bal_error *err)
     bal_serve_options options = {
         .store = { .backend = cli->globals.backend,
                    .db = cli->globals.db,
-                   .wait = cli->globals.wait.value,
+                   .wait = cli->globals.wait.given ? cli->globals.wait.value
+                                                   : patience,
                    .flags = cli->globals.no_cache ? BAL_OPEN_NO_CACHE : 0 },
         .host = given->host,
         .port = (uint16_t)(given->port.given ? given->port.value : PORT),

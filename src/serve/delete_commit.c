@@ -34,6 +34,20 @@ static int report(bal_reply *reply, bal_request *request,
     return 0;
 }
 
+/* What is wrong with the key is the operator's to know. */
+static int find_key(bal_key **out, bal_reply *reply, bal_error *err)
+{
+    bal_error why = { 0 };
+    int rc = bal_key_environment(out, &why);
+
+    if (!rc)
+        return 0;
+    bal_warn("serve", "signing-key=\"%s\"", why.text);
+    reply->status = 500;
+    return bal_fail(err, BAL_EIO, "%s",
+                    "the server has no key that a proof can be signed with");
+}
+
 int bal_delete_commit(bal_reply *reply, bal_request *request, bal_error *err)
 {
     const char *text = request->args[BAL_ARG_SPEC];
@@ -50,7 +64,7 @@ int bal_delete_commit(bal_reply *reply, bal_request *request, bal_error *err)
                         text);
     if (!reason || !reason[0])
         return bal_fail(err, BAL_EINVAL, "%s", "a deletion needs a reason");
-    int rc = bal_key_environment(&key, err);
+    int rc = find_key(&key, reply, err);
     if (rc)
         return rc;
     const bal_forget_options options = {

@@ -29,7 +29,7 @@ static int put_config(const char *folder, const char *text, bal_error *err)
     int rc = bal_json_parse(&config, text, strlen(text), "config", &why);
 
     if (rc)
-        return bal_fail(err, rc, "%s", why.text);
+        return bal_fail(err, BAL_EINVAL, "%s", why.text);
     if (!json_is_object(config))
         return bal_fail(err, BAL_EINVAL, "%s", "config is not a JSON object");
     rc = bal_buf_format(&path, err, "%s/adapter_config.json", folder);

@@ -308,11 +308,29 @@ static enum MHD_Result ask(bal_turn *self)
     return MHD_YES;
 }
 
+/* A body takes its time: the token may be no longer one. */
+static bool may_still(bal_turn *self)
+{
+    bal_refusal refusal = { 0 };
+    bal_keys *keys = self->keys;
+
+    if (self->request.route->body == BAL_BODY_NONE || self->ready)
+        return true;
+    self->keys = bal_keyring_take(self->daemon->keyring);
+    self->request.scope =
+        bal_keys_find(self->keys, self->heads.values[BAL_HEAD_AUTHORIZATION],
+                      bal_clock_now());
+    bal_keys_free(keys);
+    return bal_authorise(&self->request, &refusal) || refuse_by(self, &refusal);
+}
+
 static enum MHD_Result finish(bal_turn *self)
 {
     if (self->link)
         bal_link_phase(self->link, BAL_PHASE_REPLY);
     bal_upload_end(&self->upload);
+    if (self->request.route && !may_still(self))
+        return bal_answer_queue(self);
     self->request.upload = self->upload.dir;
     self->request.body =
         (bal_bytes){ bal_buf_string(&self->body), self->body.len };

@@ -19,7 +19,7 @@ static const char mark[] = "serve.ballast-";
 
 /* Most uploads are gone before the kernel would write them out by itself; of
  * larger ones that is begun in time. */
-enum { RANDOM_LEN = 16, STEP = 256 << 20 };
+enum { TRIES = 3, RANDOM_LEN = 16, STEP = 256 << 20 };
 
 struct bal_home {
     char *path;
@@ -71,16 +71,14 @@ static int name_home(char **out, const char *root, bal_error *err)
     return *out ? 0 : bal_fail_memory(err, "naming a folder");
 }
 
-int bal_home_make(bal_home **out, const char *root, bal_error *err)
+/* BUSY: another server, which starts just now, took it for one left behind. */
+static int try_home(bal_home **out, const char *root, bal_error *err)
 {
-    int rc = bal_dir_each(root, sweep_one, (void *)root, err);
-    if (rc)
-        return rc;
     BAL_OWN(bal_home) self = calloc(1, sizeof(*self));
     if (!self)
         return bal_fail_memory(err, "making a folder");
     self->lock = -1;
-    rc = name_home(&self->path, root, err);
+    int rc = name_home(&self->path, root, err);
     if (rc)
         return rc;
     if (mkdir(self->path, 0700))
@@ -91,6 +89,18 @@ int bal_home_make(bal_home **out, const char *root, bal_error *err)
                         self->path);
     *out = BAL_TAKE(self);
     return 0;
+}
+
+int bal_home_make(bal_home **out, const char *root, bal_error *err)
+{
+    int rc = bal_dir_each(root, sweep_one, (void *)root, err);
+    if (rc)
+        return rc;
+
+    rc = BAL_EBUSY;
+    for (int i = 0; i < TRIES && rc == BAL_EBUSY; i++)
+        rc = try_home(out, root, err);
+    return rc;
 }
 
 const char *bal_home_path(const bal_home *self)

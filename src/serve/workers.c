@@ -14,6 +14,7 @@ struct bal_workers {
     pthread_cond_t more;
     bal_turn *first, *last;
     size_t waiting;
+    size_t writing, most_writing; /* requests that write, of those that run */
     bool over;
     const volatile bool *stop;
     bal_store_options store;
@@ -94,21 +95,62 @@ static void step_job(bal_worker *self)
 
 /* ---- the queue ---------------------------------------------------------- */
 
+/* Who writes may wait long: for the store's lock, or somebody's transaction. So
+ * they leave one worker to the others. */
+static bool writes(const bal_turn *turn)
+{
+    const bal_route *route = turn->request.route;
+
+    return route && route->need == BAL_NEED_WRITE;
+}
+
+/* The first that may begin; NULL: none. */
+static bal_turn *take_locked(bal_workers *self)
+{
+    bool full = self->writing >= self->most_writing;
+    bal_turn **at = &self->first;
+    bal_turn *before = NULL;
+
+    while (*at && full && writes(*at)) {
+        before = *at;
+        at = &before->next;
+    }
+    bal_turn *turn = *at;
+    if (!turn)
+        return NULL;
+    *at = turn->next;
+    if (self->last == turn)
+        self->last = before;
+    self->waiting--;
+    self->writing += writes(turn);
+    return turn;
+}
+
 /* NULL: there will be none; or, if it need not wait, there is none now. */
 static bal_turn *next_of(bal_workers *self, bool wait)
 {
     pthread_mutex_lock(&self->lock);
-    while (wait && !self->first && !self->over)
+    bal_turn *turn = take_locked(self);
+    while (!turn && wait && (self->first || !self->over)) {
         pthread_cond_wait(&self->more, &self->lock);
-    bal_turn *turn = self->first;
-    if (turn) {
-        self->first = turn->next;
-        if (!self->first)
-            self->last = NULL;
-        self->waiting--;
+        turn = take_locked(self);
     }
     pthread_mutex_unlock(&self->lock);
     return turn;
+}
+
+static void serve_one(bal_worker *worker, bal_turn *turn)
+{
+    bal_workers *self = worker->all;
+    bool wrote = writes(turn);
+
+    bal_turn_by_worker(turn, worker);
+    if (!wrote)
+        return;
+    pthread_mutex_lock(&self->lock);
+    self->writing--;
+    pthread_cond_broadcast(&self->more);
+    pthread_mutex_unlock(&self->lock);
 }
 
 static void *run(void *ctx)
@@ -118,7 +160,7 @@ static void *run(void *ctx)
     bal_turn *turn = next_of(self->all, true);
     while (turn || self->jobs) {
         if (turn)
-            bal_turn_by_worker(turn, self);
+            serve_one(self, turn);
         if (self->jobs)
             step_job(self);
         turn = next_of(self->all, !self->jobs);
@@ -180,6 +222,7 @@ int bal_workers_new(bal_workers **out, unsigned count,
     pthread_cond_init(&self->more, NULL);
     self->store = *store;
     self->stop = stop;
+    self->most_writing = count > 1 ? count - 1 : 1;
     self->threads = calloc(count, sizeof(*self->threads));
     self->each = calloc(count, sizeof(*self->each));
     if (!self->threads || !self->each)

@@ -2,12 +2,13 @@
 
 import http.client
 import json
+import sqlite3
 import re
 import time
 
 import pytest
 from support import Store, adapter, f32, save
-from web import Web
+from web import Web, drain, status_of
 
 READER, WRITER, ALL, OTHER, OLD = "r-eader", "w-riter", "a-ll", "o-ther", "o-ld"
 TOKENS = {
@@ -149,6 +150,45 @@ def test_tokens_are_read_again_at_a_hangup_and_a_bad_file_keeps_the_old(store):
         line = web.wait_for("the old ones stay: .*").group()
         assert "n-ew" not in line
         assert web.get("/tenants/acme/refs", "n-ew").status == 200
+
+
+def test_a_token_that_goes_while_its_upload_comes_commits_nothing(
+        store, tmp_path):
+    data = body_of("POST up", tmp_path, 1)
+    with Web(store, tokens={WRITER: {"write": ["acme"]}}) as web:
+        made = web.connect()
+        made.sendall(b"POST /tenants/acme/commits?message=m&ref=up HTTP/1.1\r\n"
+                     b"Host: x\r\nAuthorization: Bearer w-riter\r\n"
+                     b"Content-Length: %d\r\nConnection: close\r\n\r\n"
+                     % len(data) + data[:-1])
+        assert web.get("/tenants/acme/refs", WRITER).status == 200
+        web.write({"n-ew": ["acme"]})
+        web.process.send_signal(1)
+        web.wait_for("tokens reloaded")
+        made.sendall(data[-1:])
+        assert status_of(drain(made)) == 404
+        assert "up" not in web.get("/tenants/acme/refs", "n-ew").json["refs"]
+
+
+def test_who_waits_for_a_lock_leaves_a_worker_to_who_reads(store, tmp_path):
+    data = body_of("POST up", tmp_path, 1)
+    database = sqlite3.connect(store.root / "graph.db", timeout=30)
+    with Web(store, "--workers", "2", tokens=TOKENS) as web:
+        database.execute("BEGIN IMMEDIATE")
+        waiting = []
+        for n in range(6):
+            connection = http.client.HTTPConnection(web.host, web.port,
+                                                    timeout=60)
+            connection.request(
+                "POST", f"/tenants/acme/commits?message=m&ref=up{n}", data,
+                {"Authorization": f"Bearer {WRITER}"})
+            waiting.append(connection)
+        for _ in range(20):
+            path = "/tenants/acme/commits/main/config"
+            assert web.get(path, READER).status == 200
+        database.rollback()
+        got = [c.getresponse().status for c in waiting]
+    assert set(got) <= {201, 503} and got
 
 
 def test_a_token_may_be_given_as_its_hash(store):
