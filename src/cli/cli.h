@@ -58,6 +58,7 @@ typedef struct bal_command {
     const char *arg;      /* what arguments are, for completion: as a value */
     enum bal_needs needs;
     bool hidden;
+    bool logs; /* runs for long: warnings are told whatever is asked for */
     size_t min_args, max_args;
     const bal_opt *opts;
     size_t opts_size;

@@ -103,6 +103,7 @@ const bal_command bal_cmd_serve = {
                 "ballast serve --host :: --tokens tokens.json --tls-cert "
                 "cert.pem --tls-key key.pem",
     .needs = BAL_NEEDS_NOTHING,
+    .logs = true,
     .opts = opts,
     .opts_size = sizeof(struct serve_opts),
     .run = run,

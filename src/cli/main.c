@@ -33,8 +33,9 @@ static void log_line(void *ctx, bal_level level, const char *area,
     bool wanted = traced(area);
 
     if (level == BAL_WARNING) {
-        wanted |=
-            cli->globals.verbose || (!cli->globals.quiet && !cli->globals.json);
+        wanted |= cli->globals.verbose ||
+                  (!cli->globals.quiet && !cli->globals.json) ||
+                  (cli->command && cli->command->logs);
     }
     if (!wanted)
         return;
