@@ -256,6 +256,35 @@ typedef struct bal_facts {
  * rule; a git-lfs pointer, pickle, zip, HTML or GGUF is called what it is. */
 BAL_API BAL_CHECK int bal_model_from_path(bal_model **out, const char *path,
                                           bal_error *err);
+/* An array in memory, or a side file. */
+typedef struct bal_array {
+    const char *name;
+    bal_part part;   /* TENSOR or FILE */
+    bal_dtype dtype; /* of a TENSOR; a FILE is bytes */
+    uint32_t rank;
+    const uint64_t *shape; /* of a TENSOR, elements */
+    const void *data;      /* little-endian, in C's order; borrowed */
+    uint64_t size;         /* bytes; what the shape takes */
+} bal_array;
+
+typedef struct bal_arrays {
+    const char *name;       /* what to call it in messages */
+    bal_kind kind;          /* WEIGHTS, ADAPTER */
+    const char *base_model; /* NULL: not told */
+    const bal_array *rows;
+    size_t count;
+    /* Called once, with ctx, when nobody reads the arrays any more; NULL. Not
+     * called where bal_model_from_arrays fails. */
+    void (*release)(void *ctx);
+    void *ctx;
+} bal_arrays;
+
+/* Arrays that the caller has in memory. Names and shapes are copied, bytes are
+ * not. EINVAL: a name that is none or there twice, a size that is not the
+ * shape's, a side file of a name that no file may have. */
+BAL_API BAL_CHECK int bal_model_from_arrays(bal_model **out,
+                                            const bal_arrays *arrays,
+                                            bal_error *err);
 /* What a commit holds; a view resolves while it is read. ENOTFOUND; EBROKEN: a
  * view lost an input. The store must outlive the model. */
 BAL_API BAL_CHECK int bal_model_from_commit(bal_model **out, bal_tenant *tenant,
