@@ -4,7 +4,7 @@
  * Items start in rising order and every item that started is waited for: so
  * whatever fails, the failure of the lowest index is the same on every machine.
  *
- * There is one lock. Nothing is called while it is held. */
+ * A work has one lock. Nothing is called while it is held. */
 #include "core/pool.h"
 
 #include <assert.h>
@@ -20,18 +20,9 @@
 #include "core/clock.h"
 #include "core/cores.h"
 #include "core/error.h"
+#include "core/pool_member.h"
 
 static const double watch_interval = 0.1; /* seconds */
-
-/* What a thread has of one bal_work. Of the thread alone, but for the links. */
-typedef struct member {
-    bal_work *work;
-    struct member *next; /* guarded by the work's lock, as is prev */
-    struct member *prev;
-    void *scratch[BAL_SCRATCH_SLOTS];
-    size_t room[BAL_SCRATCH_SLOTS];
-    struct run *inside; /* the run whose item it works at, NULL: none */
-} member;
 
 /* Guarded by the work's lock; n, fn and ctx do not change. */
 typedef struct run {
@@ -49,75 +40,24 @@ typedef struct run {
 
 struct bal_work {
     unsigned jobs;
-    pthread_key_t key;      /* of a thread's member */
     _Atomic uint64_t done;  /* progress */
     _Atomic uint64_t total; /* 0: not known */
     pthread_mutex_t lock;   /* guards all that follows */
     pthread_cond_t wake;    /* for threads: a run came, or the end */
     pthread_cond_t ended;   /* for callers: the last item of a run ended */
     run *runs;
-    member *members;
     bool stop;
     unsigned threads;
     pthread_t thread[BAL_JOBS_MAX];
     bal_watch_fn *watch;
     void *watch_ctx;
-    double watched; /* when watch was last called, in ticks */
+    double watched;      /* when watch was last called, in ticks */
+    bal_members members; /* what threads have of it */
 };
-
-/* ---- members ----------------------------------------------------------- */
-
-static void member_free(member *self)
-{
-    for (size_t i = 0; i < BAL_SCRATCH_SLOTS; i++)
-        free(self->scratch[i]);
-    free(self);
-}
-
-/* When a thread ends before its work does. */
-static void member_leave(void *thread)
-{
-    member *self = thread;
-    bal_work *work = self->work;
-
-    pthread_mutex_lock(&work->lock);
-    if (self->next)
-        self->next->prev = self->prev;
-    if (self->prev)
-        self->prev->next = self->next;
-    else
-        work->members = self->next;
-    pthread_mutex_unlock(&work->lock);
-    member_free(self);
-}
-
-/* The calling thread's member, made when it is first needed; NULL: no memory.
- */
-static member *member_of(bal_work *work)
-{
-    member *self = pthread_getspecific(work->key);
-    if (self)
-        return self;
-    self = calloc(1, sizeof(*self));
-    if (!self)
-        return NULL;
-    self->work = work;
-    if (pthread_setspecific(work->key, self)) {
-        free(self);
-        return NULL;
-    }
-    pthread_mutex_lock(&work->lock);
-    self->next = work->members;
-    if (self->next)
-        self->next->prev = self;
-    work->members = self;
-    pthread_mutex_unlock(&work->lock);
-    return self;
-}
 
 void *bal_pool_scratch(bal_work *work, unsigned slot, size_t len)
 {
-    member *self = member_of(work);
+    bal_member *self = bal_member_of(work, &work->members);
 
     assert(slot < BAL_SCRATCH_SLOTS);
     if (!self)
@@ -189,7 +129,7 @@ static bool has_items(const run *self)
 
 /* Start the run's next item and note how it ends. Called with the lock, which
  * is let go of meanwhile; a run whose last item ended may be gone after it. */
-static void run_item_locked(run *self, member *thread)
+static void run_item_locked(run *self, bal_member *thread)
 {
     bal_work *work = thread->work;
     bal_error err = { 0 };
@@ -223,7 +163,7 @@ static run *next_run_locked(bal_work *work)
 static void *thread_main(void *arg)
 {
     bal_work *work = arg;
-    member *self = member_of(work);
+    bal_member *self = bal_member_of(work, &work->members);
 
     /* Without memory for its member the thread is no use; callers take their
      * items themselves. */
@@ -293,7 +233,7 @@ static void unlink_locked(bal_work *work, const run *self)
 }
 
 /* The caller's part: items and, ten times a second, the watch function. */
-static void take_part_locked(run *self, member *thread)
+static void take_part_locked(run *self, bal_member *thread)
 {
     bal_work *work = thread->work;
 
@@ -319,7 +259,8 @@ static int result_of(const run *self, bal_error *err)
     return atomic_load(&self->cancelled) ? cancelled(err) : 0;
 }
 
-static int run_shared(bal_work *work, member *thread, run *self, bal_error *err)
+static int run_shared(bal_work *work, bal_member *thread, run *self,
+                      bal_error *err)
 {
     pthread_mutex_lock(&work->lock);
     start_threads_locked(work, self->n);
@@ -363,7 +304,7 @@ int bal_pool_run(bal_work *work, size_t n, bal_item_fn *fn, void *ctx,
                  bal_error *err)
 {
     run self = { .n = n, .fn = fn, .ctx = ctx, .failed = n };
-    member *thread = member_of(work);
+    bal_member *thread = bal_member_of(work, &work->members);
 
     if (!thread)
         return bal_fail_memory(err, "starting work");
@@ -403,17 +344,12 @@ int bal_work_new(bal_work **out, unsigned jobs, bal_error *err)
         return bal_fail_memory(err, "starting work");
     work->jobs = jobs ? jobs : bal_cores_usable();
     work->watched = bal_clock_ticks();
-    int error = pthread_key_create(&work->key, member_leave);
-    if (error) {
-        free(work);
-        errno = error;
-        return bal_fail_errno(err, "starting work");
-    }
-    error = pthread_mutex_init(&work->lock, NULL);
+    int error = bal_members_ready();
+    if (!error)
+        error = pthread_mutex_init(&work->lock, NULL);
     if (!error)
         error = init_conditions(work);
     if (error) {
-        pthread_key_delete(work->key);
         free(work);
         errno = error;
         return bal_fail_errno(err, "starting work");
@@ -437,13 +373,7 @@ void bal_work_free(bal_work *self)
     pthread_mutex_unlock(&self->lock);
     for (unsigned i = 0; i < self->threads; i++)
         pthread_join(self->thread[i], NULL);
-    /* From here on no thread that ends comes back to us. */
-    pthread_key_delete(self->key);
-    while (self->members) {
-        member *next = self->members->next;
-        member_free(self->members);
-        self->members = next;
-    }
+    bal_members_end(&self->members);
     pthread_cond_destroy(&self->ended);
     pthread_cond_destroy(&self->wake);
     pthread_mutex_destroy(&self->lock);

@@ -145,7 +145,7 @@ static int is_first(bool *yes, bal_lora_shape *self, const bal_loras *loras,
     const char *leaf = bal_loose_leaf(module);
 
     *yes = false;
-    for (const char *const *at = group; strcmp(*at, leaf) != 0; at++) {
+    for (const char *const *at = group; *at && strcmp(*at, leaf); at++) {
         const char *other = beside(self, module, *at);
 
         if (!other)

@@ -137,6 +137,15 @@ static void on_completed(void *ctx, struct MHD_Connection *connection,
     *turn = NULL;
 }
 
+/* What get_connection_info gives is good until it is called again. */
+static int fd_of(const bal_daemon *self, struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info = self->mhd->get_connection_info(
+        connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+    return info ? info->connect_fd : -1;
+}
+
 static const struct sockaddr *peer_of(const bal_daemon *self,
                                       struct MHD_Connection *connection)
 {
@@ -152,10 +161,8 @@ static void on_connection(void *ctx, struct MHD_Connection *connection,
     bal_daemon *self = ctx;
 
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-        const union MHD_ConnectionInfo *info = self->mhd->get_connection_info(
-            connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-        *link = bal_links_add(self->links, info ? info->connect_fd : -1,
-                              peer_of(self, connection));
+        int fd = fd_of(self, connection);
+        *link = bal_links_add(self->links, fd, peer_of(self, connection));
         bal_metrics_add(self->metrics, BAL_COUNT_CONNECTIONS, 1);
         bal_metrics_add(self->metrics, BAL_COUNT_OPEN, 1);
         return;

@@ -306,6 +306,48 @@ static void jobs_are_bounded(void)
     bal_work_free(NULL);
 }
 
+/* A thread that uses a work and ends while the work is freed: their memory is
+ * freed once. */
+typedef struct leaver {
+    bal_work *work;
+    atomic_int used;
+} leaver;
+
+static void *use_and_end(void *ctx)
+{
+    leaver *self = ctx;
+
+    CHECK(bal_pool_scratch(self->work, 0, 4096));
+    atomic_store(&self->used, 1);
+    return NULL;
+}
+
+static void a_thread_may_end_while_its_work_is_freed(void)
+{
+    for (int i = 0; i < 300; i++) {
+        leaver self = { .work = work_of(1 + i % 2) };
+        pthread_t thread;
+        CHECK(!pthread_create(&thread, NULL, use_and_end, &self));
+        while (!atomic_load(&self.used))
+            ;
+        bal_work_free(self.work);
+        CHECK(!pthread_join(thread, NULL));
+    }
+}
+
+/* Whoever lives on has nothing of it, and begins anew with the next one. */
+static void a_work_that_is_gone_leaves_nothing_to_the_next(void)
+{
+    for (int i = 0; i < 300; i++) {
+        BAL_OWN(bal_work) one = work_of(1);
+        BAL_OWN(bal_work) other = work_of(1);
+        char *a = bal_pool_scratch(one, 0, 64);
+        char *b = bal_pool_scratch(other, 0, 64);
+        CHECK(a && b && a != b);
+        CHECK(bal_pool_scratch(one, 0, 64) == a);
+    }
+}
+
 static const check_test tests[] = {
     { TEST(every_item_runs_once) },
     { TEST(the_failure_of_the_lowest_index_is_told) },
@@ -316,6 +358,8 @@ static const check_test tests[] = {
     { TEST(scratch_is_each_threads_own) },
     { TEST(several_threads_may_call_at_once) },
     { TEST(jobs_are_bounded) },
+    { TEST(a_thread_may_end_while_its_work_is_freed) },
+    { TEST(a_work_that_is_gone_leaves_nothing_to_the_next) },
 };
 
 CHECK_MAIN(tests)
