@@ -792,6 +792,7 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "bal_code_find": (POINTER(bal_code_row), c_int),
     "bal_version": (c_char_p,),
     "bal_version_details": (c_char_p,),
+    "bal_log_to": (None, bal_log_fn, c_void_p),
     "bal_id_parse": (c_int, _ID, c_char_p, _ERR),
     "bal_id_hex": (None, c_char_p, _ID),
     "bal_id_serving": (c_uint32, _ID),

@@ -283,7 +283,8 @@ class Diff(Record):
 
     def _repr_html_(self) -> str:
         most = sorted(self.changed, key=lambda row: -row.relative)[:50]
-        top = max((row.relative for row in most if math.isfinite(row.relative)), default=0)
+        finite = [row.relative for row in most if math.isfinite(row.relative)]
+        top = max(finite, default=0)
         lines = []
         for row in most:
             share = row.relative / top if top and math.isfinite(row.relative) else 1

@@ -176,12 +176,13 @@ class Store(native.Handle):
     of its database, "postgresql://…") are what the store records if they are not
     given; ``block_size`` (bytes) and ``compression`` ("auto", "none", "fast",
     "best") are settings of a new one, as is ``tenant``, whose name holds where a
-    call is given None for a tenant. ``jobs`` is the number of threads (default:
+    call is given None for a tenant (of a store that is there, ``config`` tells and
+    changes compression). ``jobs`` is the number of threads (default:
     the usable cores), ``wait`` the seconds to wait for a lock (default 30).
     ``create=False``: NotFound if there is none. ``cache=False``: resolved views
     are neither kept nor taken from the cache.
 
-    Raises Conflict if the store was made with other settings, Unsupported if its
+    Raises Conflict if the store has blocks of another size, Unsupported if its
     format is newer.
 
     Threads may share a store and all its methods; results belong to who got them,
@@ -240,6 +241,12 @@ class Store(native.Handle):
         self._root = os.fsdecode(lib.bal_store_root(pointer))
         self._tenant = tenant
         self._own("store", free)
+        recorded = self.config("block_size")
+        if block_size and recorded != str(block_size):
+            self.close()
+            raise errors.Conflict(
+                f"'{self._root}' has blocks of {recorded} bytes, not {block_size}"
+            )
 
     def __enter__(self) -> Store:
         return self
@@ -351,7 +358,7 @@ class Store(native.Handle):
             else:
                 model = stack.enter_context(Model.from_path(tensors))
             if config is not None or files is not None:
-                raise errors.Usage("config and files go with arrays; a path has its own")
+                raise errors.Usage("config and files: a path has its own")
             draft = self._draft(scope, message, ref, base_model, metadata, author)
             if parent is not None:
                 draft.parent = ctypes.pointer(scope.resolve(parent))
@@ -592,7 +599,7 @@ class Store(native.Handle):
                     return Written(os.fspath(out), what.id, tensors, size, True)
                 return self._write(scope, model, commit, told, out, force, progress)
 
-        return Checkout(model, what, write, torch)
+        return Checkout(model, what, write, torch, self.jobs)
 
     def apply(
         self,
@@ -959,8 +966,9 @@ class Store(native.Handle):
         ``offline`` looks at the file alone and needs a key. Returns the proof,
         with ``verified`` and ``problems``; nothing is raised for a bad one.
         """
-        named = attestation.attestation if isinstance(attestation, Proof) else attestation
-        text = os.fspath(named)
+        if isinstance(attestation, Proof):
+            attestation = attestation.attestation
+        text = os.fspath(attestation)
         stored = len(text) == 64 and not set(text) - set("0123456789abcdef")
         if stored and offline:
             raise errors.Usage("offline needs a file")

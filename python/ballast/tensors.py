@@ -23,6 +23,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from . import _native as native
@@ -130,7 +131,9 @@ def _from_torch(name: str, tensor: Any, torch: Any) -> Loaned:
         dtype = "F4"
         shape = (*shape[:-1], 2 * shape[-1])
     if dtype is None:
-        raise errors.Usage(f"tensor '{name}' is of dtype {kind}, which has no name here")
+        raise errors.Usage(
+            f"tensor '{name}' is of dtype {kind}, which has no name here"
+        )
     plain = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
     size = plain.numel() * plain.element_size()
     return Loaned(dtype, shape, plain.data_ptr() if size else 0, size, plain)
@@ -424,6 +427,8 @@ def to_buffer(info: TensorInfo, fill: Callable[[int, int], None]) -> Any:
 
 # bal_model_read takes ranges of whole groups of eight elements.
 _PIECE = 64 << 20
+# Below this threads are not worth their start.
+_PARALLEL = 8 << 20
 
 
 class Checkout(Mapping[str, Any]):
@@ -438,8 +443,11 @@ class Checkout(Mapping[str, Any]):
     lost an input, Corrupt for bytes that are not those recorded.
     """
 
-    def __init__(self, model: Model, commit: Any, writer: Any, torch: bool) -> None:
+    def __init__(
+        self, model: Model, commit: Any, writer: Any, torch: bool, jobs: int
+    ) -> None:
         self._model = model
+        self._jobs = jobs
         self.commit = commit
         self._writer = writer
         self._torch = torch
@@ -539,9 +547,13 @@ class Checkout(Mapping[str, Any]):
         return None
 
     def state_dict(self, *, torch: bool | None = None) -> dict[str, Any]:
-        """All tensors, read."""
+        """All tensors, read, by as many threads as the store has."""
         as_torch = self._torch if torch is None else torch
-        return {name: self.read(name, torch=as_torch) for name in self}
+        if sum(info.bytes for info in self._infos.values()) < _PARALLEL:
+            return {name: self.read(name, torch=as_torch) for name in self}
+        read = functools.partial(self.read, torch=as_torch)
+        with ThreadPoolExecutor(self._jobs) as pool:
+            return dict(zip(self, pool.map(read, self), strict=True))
 
     def load_into(self, module: Any, *, strict: bool = True) -> list[str]:
         """Copy the tensors into a live torch module, one in memory at a time.
