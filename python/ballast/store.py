@@ -84,12 +84,15 @@ class _Scope:
 
 
 class _Named:
-    """A model that was named, and by what."""
+    """A model that was named, and by what: a path, a commit, or neither."""
 
-    def __init__(self, model: Model, text: str, commit: Any = None) -> None:
+    def __init__(
+        self, model: Model, text: str, commit: Any = None, path: str | None = None
+    ) -> None:
         self.model = model
         self.text = text
         self.commit = commit
+        self.path = path
 
 
 def _commit_of(pointer: int, more: Mapping[str, Any] | None = None) -> Commit:
@@ -566,7 +569,8 @@ class Store(native.Handle):
             return _Named(stack.enter_context(Model.from_arrays(source)), "arrays")
         if not isinstance(source, str) or _is_path(source):
             path = os.fspath(source)
-            return _Named(stack.enter_context(Model.from_path(path)), path)
+            model = stack.enter_context(Model.from_path(path))
+            return _Named(model, path, path=path)
         commit = scope.resolve(source)
         return _Named(stack.enter_context(scope.model(commit)), source, commit)
 
@@ -657,7 +661,7 @@ class Store(native.Handle):
                 force,
                 progress,
                 sources=(change, under.model),
-                avoid=[] if under.commit is not None else [under.text],
+                avoid=[] if under.path is None else [under.path],
                 exact=exact,
                 also=under.commit,
             )

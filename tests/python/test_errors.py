@@ -1,6 +1,7 @@
 """Every code of the library becomes its exception, with the text."""
 
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -55,8 +56,6 @@ def test_the_text_is_the_program_s(store, program, tmp_path):
     store.commit("acme", {"w": bytes(8)}, message="m")
     with pytest.raises(ballast.NotFound) as caught:
         store.checkout("acme", "nothing")
-    import os
-
     path = os.environ.get("BALLAST") or "ballast"
     done = subprocess.run(
         [path, "--json", "--root", store.root, "--tenant", "acme", "show", "nothing"],
@@ -119,6 +118,17 @@ def test_an_exception_in_a_row_ends_the_walk_and_is_raised(store):
             0,
         )
     assert len(seen) == 1
+
+
+def test_what_the_library_warns_of_is_logged(store, program, tmp_path, caplog):
+    key = tmp_path / "key.pem"
+    program("key", "generate", "-o", str(key), root=store.root)
+    key.chmod(0o644)
+    store.commit("acme", {"w": bytes(8)}, message="m")
+    store.forget("acme", None, reason="asked", key=key)
+    assert any(
+        row.name == "ballast" and row.levelname == "WARNING" for row in caplog.records
+    )
 
 
 def test_importing_needs_neither_numpy_nor_torch():

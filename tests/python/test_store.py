@@ -126,6 +126,31 @@ def test_diff_is_what_numpy_says(store):
         assert row.max_abs == pytest.approx(numpy.abs(y - x).max())
 
 
+@pytest.mark.parametrize("layer", ["layers.0", "layers.1"])
+def test_diff_knows_what_probes_told(store, program, tmp_path, layer):
+    """The fake runner answers by digests of the tensors that its model names."""
+    one, two = weights(1), weights(1)
+    two["layers.1.w"] = two["layers.1.w"] * 2
+    store.commit("acme", one, message="one", ref="one")
+    store.commit("acme", two, message="two", ref="two")
+    probes = tmp_path / "probes.txt"
+    probes.write_text("what is it?\nand this?\n")
+    for ref in ("one", "two"):
+        args = ["--tenant", "acme", "fingerprint", ref, "--probes", str(probes)]
+        args += ["--runner", "fake", "--model", f"{layer}*"]
+        program(*args, root=store.root)
+    got = store.diff("acme", "one", "two")
+    args = ("--tenant", "acme", "diff", "one", "two")
+    want = json.loads(program("--json", *args, root=store.root))
+    assert got.probe_set and got.probes_total == 2
+    assert got.unobserved == (layer == "layers.0")
+    for name, value in got.to_dict().items():
+        assert value == pytest.approx(want[name]), name
+    assert store.diff("acme", "one", "two", probe_set=got.probe_set[:8]) == got
+    with pytest.raises(ballast.NotFound):
+        store.diff("acme", "one", "two", probe_set="0000")
+
+
 def test_diff_tells_what_is_not_finite_or_there(store):
     a = {"gone": numpy.ones(2, "f4"), "w": numpy.ones(4, "f4")}
     b = {"new": numpy.ones(2, "f4"), "w": numpy.full(4, numpy.nan, "f4")}

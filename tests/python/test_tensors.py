@@ -231,6 +231,17 @@ def test_ml_dtypes_come_back(store, name):
     assert got.tobytes() == want.tobytes()
 
 
+def test_elements_of_half_a_byte_come_as_they_are_packed(store, tmp_path):
+    row = {"dtype": "F4", "shape": [2, 4], "data_offsets": [0, 4]}
+    header = json.dumps({"w": row})
+    path = tmp_path / "m.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header.encode() + b"\1\2\3\4")
+    store.commit("acme", path, message="m")
+    got = store.checkout("acme")
+    assert got["w"].tolist() == [1, 2, 3, 4]
+    assert got.info("w").shape == (2, 4)
+
+
 TORCH = [
     *("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16"),
     *("float32", "float64", "complex64", "float8_e4m3fn", "float8_e5m2"),
