@@ -1,0 +1,83 @@
+"""ballast: version control for what a model has learned.
+
+    >>> store = ballast.Store("./store")
+    >>> commit = store.commit("acme", tensors, config=config, message="support")
+    >>> store.checkout("acme", "main")["lm_head.weight"]
+
+See :class:`Store`. Importing this needs neither numpy nor torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from . import _native, errors
+from .commit import Commit, TensorInfo
+from .errors import (
+    Busy,
+    Cancelled,
+    Conflict,
+    Corrupt,
+    Denied,
+    Error,
+    IOFailure,
+    NotFound,
+    Unsupported,
+    Usage,
+)
+from .results import Diff, Grant, Proof
+from .store import Store
+from .tensors import Checkout
+
+__version__ = _native.decode(_native.lib.bal_version())
+
+_LATER = {
+    "ProbeSet": "probes",
+    "fingerprint": "probes",
+    "load_adapter": "peft",
+    "save_adapter": "peft",
+}
+_MODULES = ("peft", "probes", "runners", "serving", "training", "wdelta")
+
+__all__ = [
+    "Busy",
+    "Cancelled",
+    "Checkout",
+    "Commit",
+    "Conflict",
+    "Corrupt",
+    "Denied",
+    "Diff",
+    "Error",
+    "Grant",
+    "IOFailure",
+    "NotFound",
+    "Proof",
+    "Store",
+    "TensorInfo",
+    "Unsupported",
+    "Usage",
+    "errors",
+    "version",
+]
+
+
+def version() -> str:
+    """The library's version, "0.1.0"."""
+    return __version__
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Submodules, and what they export, when they are asked for."""
+        module = name if name in _MODULES else _LATER.get(name)
+        if module is None:
+            raise AttributeError(f"module 'ballast' has no attribute '{name}'")
+        found = importlib.import_module(f"ballast.{module}")
+        return found if name in _MODULES else getattr(found, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER, *_MODULES})

@@ -1,0 +1,610 @@
+"""Tensors into the library, and out of it.
+
+In go numpy arrays (bfloat16 and the eight-bit floats by ml_dtypes), torch tensors
+of any device and layout that has plain elements, and whatever has the buffer
+protocol, ``__array__`` or DLPack. Memory that is contiguous and little-endian is
+read where it is; anything else is copied once.
+
+Out comes what is asked for: numpy arrays, or torch tensors. A dtype that numpy
+does not have is ml_dtypes' where that can be imported; else it comes as the
+unsigned integer of its width, bit for bit (bfloat16 as uint16, the eight-bit
+floats as uint8). Elements of less than a byte (F4, F6) come as they are packed,
+as a flat uint8 array. Without numpy a memoryview comes, by the same rule.
+
+Neither numpy nor torch is imported before it is needed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from . import _native as native
+from . import errors
+from .commit import TensorInfo
+
+if TYPE_CHECKING:
+    from .results import Written
+
+__all__ = ["Checkout", "Model"]
+
+# Name in safetensors: numpy's or ml_dtypes' name, torch's name, memoryview's
+# format, bytes of an element.
+_DTYPES: dict[str, tuple[str, str, str, int]] = {
+    "BOOL": ("bool", "bool", "?", 1),
+    "U8": ("uint8", "uint8", "B", 1),
+    "I8": ("int8", "int8", "b", 1),
+    "F8_E5M2": ("float8_e5m2", "float8_e5m2", "B", 1),
+    "F8_E4M3": ("float8_e4m3fn", "float8_e4m3fn", "B", 1),
+    "F8_E8M0": ("float8_e8m0fnu", "float8_e8m0fnu", "B", 1),
+    "F8_E4M3FNUZ": ("float8_e4m3fnuz", "float8_e4m3fnuz", "B", 1),
+    "F8_E5M2FNUZ": ("float8_e5m2fnuz", "float8_e5m2fnuz", "B", 1),
+    "I16": ("int16", "int16", "h", 2),
+    "U16": ("uint16", "uint16", "H", 2),
+    "F16": ("float16", "float16", "e", 2),
+    "BF16": ("bfloat16", "bfloat16", "H", 2),
+    "I32": ("int32", "int32", "i", 4),
+    "U32": ("uint32", "uint32", "I", 4),
+    "F32": ("float32", "float32", "f", 4),
+    "C64": ("complex64", "complex64", "Q", 8),
+    "F64": ("float64", "float64", "d", 8),
+    "I64": ("int64", "int64", "q", 8),
+    "U64": ("uint64", "uint64", "Q", 8),
+}
+_BY_NUMPY = {row[0]: name for name, row in _DTYPES.items()}
+_BY_TORCH = {row[1]: name for name, row in _DTYPES.items()}
+_FOREIGN = ("BF16", "F8_E5M2", "F8_E4M3", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ")
+_RAW = {1: "uint8", 2: "uint16"}
+
+_NAMES = [
+    native.decode(native.lib.bal_dtype_name(number))
+    for number in range(native.BAL_DTYPES)
+]
+_NUMBERS = {name: number for number, name in enumerate(_NAMES)}
+
+
+def dtype_number(name: str) -> int:
+    """A dtype by its name in safetensors. Usage: there is none."""
+    number = _NUMBERS.get(name.upper())
+    if number is None:
+        raise errors.Usage(f"no dtype '{name}'", hint=", ".join(_NAMES))
+    return number
+
+
+@functools.cache
+def _module(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
+# ---- in ----------------------------------------------------------------------
+
+
+class Loaned:
+    """Bytes of an array, and what keeps them where they are."""
+
+    __slots__ = ("address", "dtype", "holder", "shape", "size")
+
+    def __init__(
+        self, dtype: str, shape: tuple[int, ...], address: int, size: int, holder: Any
+    ) -> None:
+        self.dtype = dtype
+        self.shape = shape
+        self.address = address
+        self.size = size
+        self.holder = holder
+
+
+def loan(name: str, value: Any) -> Loaned:
+    """An array's memory. Usage: it has a dtype or layout that cannot be stored."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        return _from_torch(name, value, torch)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, numpy.ndarray | numpy.generic):
+        return _from_numpy(name, numpy.asarray(value), numpy)
+    try:
+        view = memoryview(value)
+    except TypeError:
+        return _from_other(name, value)
+    except ValueError as error:
+        raise errors.Usage(f"tensor '{name}': {error}") from None
+    return _from_buffer(name, view)
+
+
+def _from_torch(name: str, tensor: Any, torch: Any) -> Loaned:
+    if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_meta:
+        raise errors.Usage(f"tensor '{name}' has no plain elements")
+    kind = str(tensor.dtype).removeprefix("torch.")
+    shape = tuple(int(size) for size in tensor.shape)
+    dtype = _BY_TORCH.get(kind)
+    if kind == "float4_e2m1fn_x2" and shape:
+        dtype = "F4"
+        shape = (*shape[:-1], 2 * shape[-1])
+    if dtype is None:
+        raise errors.Usage(
+            f"tensor '{name}' is of dtype {kind}, which has no name here"
+        )
+    plain = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
+    size = plain.numel() * plain.element_size()
+    return Loaned(dtype, shape, plain.data_ptr() if size else 0, size, plain)
+
+
+def _from_numpy(name: str, array: Any, numpy: Any) -> Loaned:
+    dtype = _BY_NUMPY.get(array.dtype.name)
+    if dtype is None or array.dtype.fields is not None:
+        raise errors.Usage(
+            f"tensor '{name}' is of dtype {array.dtype}, which has no name here"
+        )
+    if array.dtype.byteorder == ">" or (
+        array.dtype.byteorder == "=" and sys.byteorder == "big"
+    ):
+        array = array.astype(array.dtype.newbyteorder("<"))
+    plain = numpy.asarray(array, order="C")
+    address = plain.__array_interface__["data"][0] if plain.size else 0
+    return Loaned(dtype, tuple(plain.shape), address, plain.nbytes, plain)
+
+
+_BUFFER_KINDS = {"?": "BOOL", "e": "F16", "f": "F32", "d": "F64", "Zf": "C64"}
+
+
+def _buffer_dtype(view: memoryview) -> str | None:
+    order, kind = "", view.format
+    if kind[:1] in "@=<>!":
+        order, kind = kind[0], kind[1:]
+    if order in (">", "!") and view.itemsize > 1:
+        return None
+    if kind in _BUFFER_KINDS:
+        return _BUFFER_KINDS[kind]
+    if kind == "c":
+        return "U8"
+    if kind in ("b", "h", "i", "l", "q", "n"):
+        return f"I{8 * view.itemsize}"
+    if kind in ("B", "H", "I", "L", "Q", "N"):
+        return f"U{8 * view.itemsize}"
+    return None
+
+
+def _from_buffer(name: str, view: memoryview) -> Loaned:
+    dtype = _buffer_dtype(view)
+    if dtype is None or sys.byteorder == "big":
+        raise errors.Usage(
+            f"tensor '{name}' has elements '{view.format}', which have no name here"
+        )
+    shape = tuple(view.shape or ())
+    if not view.c_contiguous:
+        view = memoryview(view.tobytes())
+    address, holder = _address(view)
+    return Loaned(dtype, shape, address, view.nbytes, holder)
+
+
+def _address(view: memoryview) -> tuple[int, Any]:
+    if view.nbytes == 0:
+        return 0, view
+    if not view.readonly:
+        start = ctypes.c_char.from_buffer(view.cast("B"))
+        return ctypes.addressof(start), start
+    numpy = _module("numpy")
+    if numpy is not None:
+        flat = numpy.frombuffer(view.cast("B"), numpy.uint8)
+        return int(flat.__array_interface__["data"][0]), flat
+    data = view.obj
+    if not isinstance(data, bytes) or view.nbytes != len(data):
+        data = view.tobytes()
+    return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0, data
+
+
+def _from_other(name: str, value: Any) -> Loaned:
+    if hasattr(value, "__array__") and _module("numpy") is not None:
+        numpy = _module("numpy")
+        return _from_numpy(name, numpy.asarray(value), numpy)
+    if hasattr(value, "__dlpack__"):
+        for module, take in (("torch", _from_torch), ("numpy", _from_numpy)):
+            library = _module(module)
+            if library is not None:
+                return take(name, library.from_dlpack(value), library)
+    raise errors.Usage(
+        f"tensor '{name}' is a {type(value).__name__}, which is no array",
+        hint="numpy arrays, torch tensors, buffers and DLPack are taken",
+    )
+
+
+def _plain_json(value: Any) -> Any:
+    if isinstance(value, set | frozenset):
+        return sorted(value)
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if hasattr(value, "value"):
+        return value.value
+    return str(value)
+
+
+def config_bytes(config: Any) -> bytes:
+    """A config's JSON: of a mapping, of an object with ``to_dict`` (PEFT's
+    LoraConfig), or a text that is JSON already."""
+    if isinstance(config, bytes | bytearray):
+        return bytes(config)
+    if isinstance(config, str):
+        return config.encode()
+    if not isinstance(config, Mapping) and hasattr(config, "to_dict"):
+        config = config.to_dict()
+    if not isinstance(config, Mapping):
+        raise errors.Usage(f"a config is a mapping, not a {type(config).__name__}")
+    text = json.dumps(
+        dict(config), indent=2, sort_keys=True, ensure_ascii=False, default=_plain_json
+    )
+    return text.encode()
+
+
+def file_bytes(content: Any) -> bytes:
+    """A side file's bytes: given as such, as text, or as a path to read."""
+    if isinstance(content, bytes | bytearray | memoryview):
+        return bytes(content)
+    if isinstance(content, str):
+        return content.encode()
+    if isinstance(content, os.PathLike):
+        with open(content, "rb") as stream:
+            return stream.read()
+    raise errors.Usage(f"a side file is bytes or a text, not {type(content).__name__}")
+
+
+class Model(native.Handle):
+    """A model that the library can read: many threads may at once.
+
+    What ``from_path``, ``from_arrays`` and ``from_pointer`` make is freed by
+    ``close``, by leaving ``with``, or when it is forgotten.
+    """
+
+    def __init__(self, pointer: int, *holds: native.Box, keep: Any = None) -> None:
+        self._pointer = pointer
+        # The library may read what is kept until the last model made of it goes.
+        kept = [keep]
+
+        def free() -> None:
+            native.lib.bal_model_free(pointer)
+            kept.clear()
+
+        self._own("model", free, *holds)
+
+    def __enter__(self) -> Model:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @classmethod
+    def from_path(cls, path: str | os.PathLike[str]) -> Model:
+        """A folder of safetensors, an adapter's folder, or one safetensors file.
+
+        NotFound; Corrupt names the file, the tensor and the rule.
+        """
+        name = native.path_bytes(path)
+        return cls(native.create(native.lib.bal_model_from_path, name))
+
+    @classmethod
+    def from_arrays(
+        cls,
+        tensors: Mapping[str, Any],
+        *,
+        config: Any = None,
+        files: Mapping[str, Any] | None = None,
+        base_model: str | None = None,
+        name: str = "arrays",
+    ) -> Model:
+        """Arrays by name. With a config it is an adapter. Their memory is read
+        when the model is, and must not change meanwhile."""
+        loaned = [(key, loan(key, value)) for key, value in tensors.items()]
+        side = {key: file_bytes(value) for key, value in (files or {}).items()}
+        if config is not None:
+            side["adapter_config.json"] = config_bytes(config)
+        adapter = "adapter_config.json" in side
+        rows = (native.bal_array * (len(loaned) + len(side)))()
+        for row, (key, have) in zip(rows, loaned, strict=False):
+            row.name = native.encode(key)
+            row.part = native.BAL_PART_TENSOR
+            row.dtype = _NUMBERS[have.dtype]
+            row.rank = len(have.shape)
+            row.shape = (ctypes.c_uint64 * max(len(have.shape), 1))(*have.shape)
+            row.data = have.address
+            row.size = have.size
+        for row, (key, data) in zip(rows[len(loaned) :], side.items(), strict=True):
+            row.name = native.encode(key)
+            row.part = native.BAL_PART_FILE
+            row.data = ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p)
+            row.size = len(data)
+        arrays = native.bal_arrays(
+            name=native.encode(name),
+            kind=native.BAL_KIND_ADAPTER if adapter else native.BAL_KIND_WEIGHTS,
+            base_model=native.encode(base_model),
+            rows=rows,
+            count=len(rows),
+        )
+        made = native.create(native.lib.bal_model_from_arrays, ctypes.byref(arrays))
+        return cls(made, keep=(loaned, side))
+
+    @property
+    def pointer(self) -> int:
+        """For C, while the model is not closed."""
+        if self.closed:
+            raise ValueError("the model is closed")
+        return self._pointer
+
+    @property
+    def box(self) -> native.Box:
+        """What a model that is made of this one holds."""
+        return self._box
+
+    @property
+    def facts(self) -> Any:
+        """The library's bal_facts of it."""
+        return native.lib.bal_model_facts(self.pointer).contents
+
+    def entries(self) -> Iterator[tuple[int, Any]]:
+        """(index, bal_tensor) of each entry: tensors, side files, headers."""
+        for i in range(native.lib.bal_model_count(self.pointer)):
+            yield i, native.lib.bal_model_at(self.pointer, i).contents
+
+    def read(self, i: int, offset: int, address: int, size: int) -> None:
+        """Bytes [offset, offset + size) of entry i to an address."""
+        with self._used():
+            native.call(
+                native.lib.bal_model_read, self._pointer, i, offset, address, size
+            )
+
+    def read_bytes(self, i: int, size: int) -> bytearray:
+        """The first size bytes of entry i."""
+        data = bytearray(size)
+        if size:
+            self.read(i, 0, _address(memoryview(data))[0], size)
+        return data
+
+
+# ---- out ---------------------------------------------------------------------
+
+
+def _numpy_dtype(dtype: str, numpy: Any) -> Any:
+    """numpy's dtype, ml_dtypes', or the unsigned integer of the same width."""
+    name, _, _, width = _DTYPES[dtype]
+    if dtype not in _FOREIGN:
+        return numpy.dtype(name)
+    foreign = getattr(_module("ml_dtypes"), name, None)
+    return numpy.dtype(_RAW[width] if foreign is None else foreign)
+
+
+def to_numpy(info: TensorInfo, fill: Callable[[int, int], None]) -> Any:
+    """A new array; fill(address, bytes) puts the bytes where they belong."""
+    numpy = _module("numpy")
+    if info.dtype in _DTYPES:
+        array = numpy.empty(info.shape, _numpy_dtype(info.dtype, numpy))
+    else:
+        array = numpy.empty(info.bytes, numpy.uint8)
+    if info.bytes:
+        fill(array.__array_interface__["data"][0], info.bytes)
+    return array
+
+
+def to_torch(info: TensorInfo, fill: Callable[[int, int], None]) -> Any:
+    """A new tensor in memory of its own, filled as by :func:`to_numpy`."""
+    torch = _module("torch")
+    if torch is None:
+        raise ImportError("torch=True needs torch")
+    shape = info.shape
+    name = _DTYPES[info.dtype][1] if info.dtype in _DTYPES else "uint8"
+    if info.dtype == "F4" and shape and shape[-1] % 2 == 0:
+        name, shape = "float4_e2m1fn_x2", (*shape[:-1], shape[-1] // 2)
+    elif info.dtype not in _DTYPES:
+        shape = (info.bytes,)
+    dtype = getattr(torch, name, None)
+    if dtype is None:
+        raise errors.Unsupported(
+            f"this torch has no dtype for {info.dtype} (tensor '{info.name}')"
+        )
+    tensor = torch.empty(shape, dtype=dtype)
+    if info.bytes:
+        fill(tensor.data_ptr(), info.bytes)
+    return tensor
+
+
+def to_buffer(info: TensorInfo, fill: Callable[[int, int], None]) -> Any:
+    """A memoryview of new memory; flat where it cannot have the shape."""
+    view: Any = memoryview(bytearray(info.bytes))
+    if info.bytes:
+        fill(_address(view)[0], info.bytes)
+    if info.dtype not in _DTYPES:
+        return view
+    kind = _DTYPES[info.dtype][2]
+    return view.cast(kind, info.shape) if info.bytes else view.cast(kind)
+
+
+# bal_model_read takes ranges of whole groups of eight elements.
+_PIECE = 64 << 20
+# Below this threads are not worth their start.
+_PARALLEL = 8 << 20
+
+
+class Checkout(Mapping[str, Any]):
+    """What a commit holds: name -> array, each read when it is asked for.
+
+    ``checkout[name]`` is a new numpy array (or torch tensor) of the recorded
+    shape and dtype; nothing of it is kept here. A view resolves tensor by tensor
+    as it is read. ``info(name)`` tells shape and dtype without reading.
+    Threads may share one. It keeps its store open until it is closed.
+
+    Raises KeyError for a name that is not there, Unsupported for a view that
+    lost an input, Corrupt for bytes that are not those recorded.
+    """
+
+    def __init__(
+        self, model: Model, commit: Any, writer: Any, torch: bool, jobs: int
+    ) -> None:
+        self._model = model
+        self._jobs = jobs
+        self.commit = commit
+        self._writer = writer
+        self._torch = torch
+        self._infos: dict[str, TensorInfo] = {}
+        self._indexes: dict[str, int] = {}
+        self._files: dict[str, tuple[int, int]] = {}
+        listed = (native.BAL_FORM_WHOLE, native.BAL_FORM_DIFFERENCE)
+        for i, entry in model.entries():
+            name = native.decode(entry.name)
+            if entry.part == native.BAL_PART_FILE and (
+                entry.form == native.BAL_FORM_WHOLE
+            ):
+                self._files[name] = (i, entry.size)
+            elif entry.part == native.BAL_PART_TENSOR and entry.form in listed:
+                self._indexes[name] = i
+                self._infos[name] = TensorInfo(
+                    name,
+                    _NAMES[entry.dtype],
+                    tuple(entry.shape[: entry.rank]),
+                    entry.size,
+                )
+
+    def __enter__(self) -> Checkout:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the model. What was read stays. May be called again."""
+        self._model.close()
+
+    @property
+    def closed(self) -> bool:
+        """True once :meth:`close` was called."""
+        return self._model.closed
+
+    @property
+    def model(self) -> Model:
+        """The library's model behind it."""
+        return self._model
+
+    # What Mapping asks for.
+
+    def __getitem__(self, name: str) -> Any:
+        return self.read(name, torch=self._torch)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._infos)
+
+    def __len__(self) -> int:
+        return len(self._infos)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._infos
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def info(self, name: str) -> TensorInfo:
+        """Shape, dtype and size of a tensor, without reading it. KeyError."""
+        return self._infos[name]
+
+    def read(self, name: str, *, torch: bool = False) -> Any:
+        """A tensor as a numpy array, or as a torch tensor."""
+        info = self._infos[name]
+        i = self._indexes[name]
+
+        def fill(address: int, size: int) -> None:
+            for at in range(0, size, _PIECE):
+                self._model.read(i, at, address + at, min(_PIECE, size - at))
+
+        if torch:
+            return to_torch(info, fill)
+        return (to_buffer if _module("numpy") is None else to_numpy)(info, fill)
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """The side files, read: path below the model's folder -> bytes."""
+        return {name: self.file(name) for name in self._files}
+
+    def file(self, name: str) -> bytes:
+        """One side file. KeyError."""
+        i, size = self._files[name]
+        return bytes(self._model.read_bytes(i, size))
+
+    @property
+    def config(self) -> dict[str, Any] | None:
+        """``adapter_config.json``, or ``config.json`` of a whole model; None."""
+        for name in ("adapter_config.json", "config.json"):
+            if name in self._files:
+                value: dict[str, Any] = json.loads(self.file(name))
+                return value
+        return None
+
+    def state_dict(self, *, torch: bool | None = None) -> dict[str, Any]:
+        """All tensors, read, by as many threads as the store has."""
+        as_torch = self._torch if torch is None else torch
+        if sum(info.bytes for info in self._infos.values()) < _PARALLEL:
+            return {name: self.read(name, torch=as_torch) for name in self}
+        read = functools.partial(self.read, torch=as_torch)
+        with ThreadPoolExecutor(self._jobs) as pool:
+            return dict(zip(self, pool.map(read, self), strict=True))
+
+    def load_into(self, module: Any, *, strict: bool = True) -> list[str]:
+        """Copy the tensors into a live torch module, one in memory at a time.
+
+        Each goes into the parameter or buffer of its name, with that one's dtype
+        and device. Returns the names of the module that were not filled. With
+        strict (the default) a name that either side lacks is a KeyError, before
+        anything is copied. ValueError: a shape that differs.
+        """
+        torch = _module("torch")
+        if torch is None:
+            raise ImportError("load_into needs torch")
+        places = module.state_dict(keep_vars=True)
+        missing = [name for name in places if name not in self]
+        unknown = [name for name in self if name not in places]
+        if strict and (missing or unknown):
+            raise KeyError(
+                f"not in the commit: {missing[:5]}; not in the module: {unknown[:5]}"
+            )
+        for name in self:
+            if name in places and tuple(places[name].shape) != self.info(name).shape:
+                raise ValueError(
+                    f"tensor '{name}' has shape {self.info(name).shape}, the "
+                    f"module's {tuple(places[name].shape)}"
+                )
+        with torch.no_grad():
+            for name in self:
+                if name in places:
+                    places[name].copy_(self.read(name, torch=True))
+        return missing
+
+    def write(
+        self, out: str | os.PathLike[str], *, force: bool = False, progress: Any = None
+    ) -> Written:
+        """Write it as a folder that PEFT or transformers loads, with ballast.json.
+
+        The folder appears complete or not at all. Conflict: it is there and not
+        empty (``force`` replaces it).
+        """
+        written: Written = self._writer(self._model, out, force, progress)
+        return written
+
+    def __repr__(self) -> str:
+        total = sum(info.bytes for info in self._infos.values())
+        return (
+            f"<Checkout {self.commit.tenant}:{self.commit.id[:12]} "
+            f"{len(self)} tensors, {total:,} bytes>"
+        )
+
+    def _repr_html_(self) -> str:
+        from .commit import table
+
+        rows = [(i.name, i.dtype, list(i.shape), i.bytes) for i in self._infos.values()]
+        return table(("tensor", "dtype", "shape", "bytes"), rows)
