@@ -47,11 +47,11 @@ _KEPT = frozenset(
     "BOOL I8 U8 I16 U16 I32 U32 I64 U64 F64 C64".split()
 )
 
-# As numpy calls them, of what is read; float8, which it has not, is read as bits.
+# What numpy reads them as: floats that it has not, as their bits.
 _NUMPY = {
     dtype: "uint8" if dtype.startswith("F8") else word
     for word, dtype in _DTYPES.items()
-}
+} | {"BF16": "uint16"}
 
 _CHUNK = 4 << 20  # elements read at once
 
@@ -120,58 +120,78 @@ def hash_of(arrays: Mapping[str, Array]) -> str:
 
 # ---- out
 
-# Where a tensor is to be read, and as what.
+# Where a tensor is to be read.
 _Place = tuple[int, Tensor]
 
 
-def _read(job: Job, places: Mapping[str, _Place]) -> Arrays:
-    """Tensors of dtypes that numpy has, read by as many threads as there are."""
+def _floats(bits: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
+    """What was read as `_NUMPY` says, as float32: floats exactly, the rest rounded.
+
+    Raises:
+        Unsupported: float8, where neither ml_dtypes nor torch is installed.
+    """
+    import numpy as np
+
+    if dtype == "BF16":
+        upper: np.ndarray[Any, Any] = np.left_shift(bits, 16, dtype=np.uint32)
+        return upper.view(np.float32)
+    if not dtype.startswith("F8"):
+        return bits.astype(np.float32)
+    word = next(word for word, of in _DTYPES.items() if of == dtype)
+    with contextlib.suppress(ImportError):
+        ml_dtypes: Any = importlib.import_module("ml_dtypes")
+        floats: np.ndarray[Any, Any] = bits.view(getattr(ml_dtypes, word))
+        return floats.astype(np.float32)
+    with contextlib.suppress(ImportError):
+        torch: Any = importlib.import_module("torch")
+        wide: Any = torch.from_numpy(bits).view(getattr(torch, word)).float()
+        return np.asarray(wide.numpy())
+    raise errors.Unsupported(
+        f"{dtype} is read with ml_dtypes or torch, and neither is installed"
+    )
+
+
+def _read(job: Job, places: Mapping[str, _Place], kept: frozenset[str]) -> Arrays:
+    """Tensors, read by as many threads as there are; in float32, but those of a
+    dtype that is kept.
+
+    Raises:
+        Unsupported: a dtype that numpy has not.
+    """
     import numpy as np
 
     out: Arrays = {}
     pieces = []
     for name, (model, tensor) in places.items():
-        array = np.empty(tensor.shape, _NUMPY[tensor.dtype])
-        out[name] = array
-        step = _CHUNK * array.itemsize
-        for at in range(0, tensor.size, step):
-            size = min(step, tensor.size - at)
-            pieces.append((model, tensor.at, at, array.ctypes.data + at, size))
-    job.each(lambda piece: job.read(*piece), pieces)
-    return out
+        dtype = tensor.dtype
+        if dtype not in _NUMPY:
+            raise errors.Unsupported(f"tensor '{name}': numpy has no dtype {dtype}")
+        raw = np.dtype(_NUMPY[dtype])
+        to = np.empty(tensor.shape, raw if dtype in kept else np.float32)
+        out[name] = to
+        count = to.size
+        for at in range(0, count, _CHUNK):
+            part = to.reshape(-1)[at : min(at + _CHUNK, count)]
+            pieces.append((model, tensor, raw, at, part))
 
+    def read(piece: tuple[int, Tensor, Any, int, Any]) -> None:
+        model, tensor, raw, at, part = piece
+        bits = part if part.dtype == raw else np.empty(part.size, raw)
+        job.read(
+            model, tensor.at, at * raw.itemsize, bits.ctypes.data, bits.nbytes
+        )
+        if bits is not part:
+            part[:] = _floats(bits, tensor.dtype)
 
-def _float8(name: str, bits: np.ndarray[Any, Any], dtype: str) -> Any:
-    """float32 of what neither numpy nor C makes floats of, by who has it."""
-    word = next(word for word, of in _DTYPES.items() if of == dtype)
-    with contextlib.suppress(ImportError):
-        ml_dtypes: Any = importlib.import_module("ml_dtypes")
-        return bits.view(getattr(ml_dtypes, word)).astype("float32")
-    with contextlib.suppress(ImportError):
-        torch: Any = importlib.import_module("torch")
-        return torch.from_numpy(bits).view(getattr(torch, word)).float().numpy()
-    raise errors.Unsupported(
-        f"tensor '{name}': {dtype} is read with ml_dtypes or torch, and neither is "
-        "installed"
-    )
-
-
-def _float32(job: Job, places: Mapping[str, _Place]) -> Arrays:
-    """Tensors that are no floats to C."""
-    out = _read(job, places)
-    for name, (_, tensor) in places.items():
-        if tensor.dtype.startswith("F8"):
-            out[name] = _float8(name, out[name], tensor.dtype)
-        else:
-            out[name] = out[name].astype("float32")
+    job.each(read, pieces)
     return out
 
 
 def _others(job: Job, model: int, names: Iterable[str]) -> int:
-    """The model with these tensors as F32, which C makes of its floats alone.
+    """The model with these tensors, which are no floats, as F32.
 
-    So they are converted here, in a model where the others are a place that
-    nobody looks at.
+    C makes floats of floats alone. So they are converted here, in a model where
+    the others are a place that nobody looks at.
     """
     import numpy as np
 
@@ -183,14 +203,13 @@ def _others(job: Job, model: int, names: Iterable[str]) -> int:
         name: Array("F32", tensor.shape, address, sizes[name], nowhere)
         for name, tensor in tensors.items()
     }
-    for name, array in _float32(job, {n: (model, tensors[n]) for n in names}).items():
+    wide = _read(job, {name: (model, tensors[name]) for name in names}, frozenset())
+    for name, array in wide.items():
         arrays[name] = _of_numpy(name, array)
     return job.model_of("base", arrays)
 
 
-def summed(
-    job: Job, base: int, files: Sequence[int], names: Sequence[str]
-) -> Arrays:
+def summed(job: Job, base: int, files: Sequence[int], names: Sequence[str]) -> Arrays:
     """base and files on it, the oldest first, in float32, not rounded."""
     model = job.sum(job.wide(base), files)
     tensors = job.tensors(model)
@@ -200,7 +219,7 @@ def summed(
         model = job.sum(_others(job, base, others), files)
         tensors = job.tensors(model)
         places.update({name: (model, tensors[name]) for name in others})
-    return _read(job, places)
+    return _read(job, places, frozenset())
 
 
 def exact(job: Job, model: int, names: Sequence[str]) -> Arrays:
@@ -209,19 +228,5 @@ def exact(job: Job, model: int, names: Sequence[str]) -> Arrays:
     Raises:
         Unsupported: a dtype that numpy has not.
     """
-    wide = job.wide(model)
-    own, floats = job.tensors(model), job.tensors(wide)
-    places: dict[str, _Place] = {}
-    others: dict[str, _Place] = {}
-    for name in names:
-        dtype = own[name].dtype
-        if dtype in _KEPT:
-            places[name] = model, own[name]
-        elif floats[name].dtype == "F32":
-            places[name] = wide, floats[name]
-        elif dtype in _NUMPY:
-            others[name] = model, own[name]
-        else:
-            raise errors.Unsupported(f"tensor '{name}': numpy has no dtype {dtype}")
-    got = {**_read(job, places), **_float32(job, others)}
-    return {name: got[name] for name in names}
+    tensors = job.tensors(model)
+    return _read(job, {name: (model, tensors[name]) for name in names}, _KEPT)

@@ -221,7 +221,11 @@ class Job:
                 )
             )
         return Info(
-            info.size, info.version, decode(info.strategy), decode(info.parent_hash), rows
+            info.size,
+            info.version,
+            decode(info.strategy),
+            decode(info.parent_hash),
+            rows,
         )
 
     def verify(self, files: Sequence[int], base: int) -> None:
