@@ -22,7 +22,7 @@ What is more:
 
 What is different: progress goes to `logging` (`ballast.wdelta`), not to standard
 output. An option that no strategy has is warned of. A chain is checked when a
-link is saved. Exceptions are `ballast.Error`s too.
+link is saved. Exceptions but TypeError are `ballast.Error`s too.
 
 A state dict here maps names to torch tensors or arrays, on any device and of any
 strides; what is loaded maps names to numpy arrays.
@@ -238,7 +238,8 @@ def save_delta(
     Raises:
         ValueError: other names or shapes, an unknown strategy, a bad number.
         TypeError: a value that is no tensor.
-        Unsupported: a dtype that the strategy has no differences of.
+        Unsupported: a dtype that the strategy has no differences of, a max_error
+            that it cannot keep.
     """
     ours, theirs = _arrays.arrays_of(finetuned), _arrays.arrays_of(base)
     with Job() as job:
