@@ -7,12 +7,12 @@ from ctypes import byref
 from typing import TYPE_CHECKING, Any
 
 from ._native import bal_answer, bal_id, call, decode, encode, hex_id, lib
-from ._native_more import FINGERPRINT_PARTIAL, Owned, Record, resolve, tenant_of
+from ._native_more import FINGERPRINT_PARTIAL, Owned, Record
 from .probes import ProbeSet
 from .runners import LibraryRunner, Runner
 
 if TYPE_CHECKING:
-    from .store import Store
+    from .store import Spec, Store
 
 __all__ = ["Fingerprint", "fingerprint"]
 
@@ -45,7 +45,7 @@ class Fingerprint(Record):
 def fingerprint(
     store: Store,
     tenant: str | None,
-    spec: str,
+    spec: Spec,
     probes: ProbeSet,
     runner: Runner | LibraryRunner,
     *,
@@ -70,16 +70,16 @@ def fingerprint(
         raise TypeError(f"probes are a ProbeSet, not {type(probes).__name__}")
     if not isinstance(runner, (LibraryRunner, Runner)):
         raise TypeError(f"a {type(runner).__name__} has no run()")
-    with tenant_of(store, tenant) as handle:
-        commit = resolve(handle, spec)
+    with store.scope(tenant) as scope:
+        commit = scope.resolve(spec)
         if isinstance(runner, LibraryRunner):
             made, asked = runner.ask(
-                handle, commit, probes, partial=partial, reuse=reuse
+                store, scope, commit, probes, partial=partial, reuse=reuse
             )
             return _told(made, commit, probes, runner.name, asked)
         made = _heard(store, tenant, commit, probes, runner, partial)
         flags = FINGERPRINT_PARTIAL if partial else 0
-        call(lib.bal_fingerprint_put, made, handle, byref(commit), flags)
+        call(lib.bal_fingerprint_put, made, scope.tenant, byref(commit), flags)
         return _told(made, commit, probes, _name(runner), True)
 
 
@@ -104,9 +104,9 @@ def _heard(
         probes._handle,
         json.dumps(terms).encode(),
     )
-    tensors = store.checkout(tenant, hex_id(commit))
-    base_model = store.show(tenant, hex_id(commit)).base_model
-    answers = runner.run(tensors, tensors.config, base_model, probes)
+    with store.checkout(tenant, hex_id(commit)) as tensors:
+        base_model = tensors.commit.base_model
+        answers = runner.run(tensors, tensors.config, base_model, probes)
     if len(answers) != len(probes):
         raise ValueError(
             f"the runner returned {len(answers)} outputs for {len(probes)} probes"

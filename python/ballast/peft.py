@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .commit import Commit
-    from .store import Store
+    from .store import Spec, Store
 
 __all__ = ["load_adapter", "save_adapter"]
 
@@ -70,7 +70,7 @@ def load_adapter(
     model: Any,
     store: Store,
     tenant: str | None,
-    spec: str,
+    spec: Spec,
     *,
     adapter_name: str = "default",
     is_trainable: bool = False,

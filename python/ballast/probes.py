@@ -16,7 +16,7 @@ from ._native import (
     path_bytes,
     texts,
 )
-from ._native_more import PROBES_ESCAPES, Owned, tenant_of
+from ._native_more import PROBES_ESCAPES, Owned
 
 if TYPE_CHECKING:
     from .store import Store
@@ -101,8 +101,8 @@ class ProbeSet(tuple[Probe, ...]):
     def load(cls, store: Store, tenant: str | None, prefix: str) -> ProbeSet:
         """One that a tenant has recorded, by its id or 4 hex digits or more of
         it. NotFound; Usage: there are several."""
-        with tenant_of(store, tenant) as handle:
-            return cls(_made(lib.bal_probes_load, handle, encode(prefix)))
+        with store.scope(tenant) as scope:
+            return cls(_made(lib.bal_probes_load, scope.tenant, encode(prefix)))
 
     @property
     def id(self) -> str:

@@ -7,17 +7,21 @@ Python: `ballast.fingerprint` takes that where there is one.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from ctypes import byref, c_bool
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ._native import bal_ask_options, bal_id, encode, lib, path_bytes
-from ._native_more import ASK_PARTIAL, ASK_REUSE, ASK_STREAM, Owned, model_of
+from ._native_more import ASK_PARTIAL, ASK_REUSE, ASK_STREAM, Owned
 from .probes import ProbeSet
+
+if TYPE_CHECKING:
+    from .store import Source, Store, _Scope
 
 __all__ = [
     "FakeRunner",
@@ -56,15 +60,15 @@ class LibraryRunner:
     timeout: seconds for all answers (600). max_tokens: of an answer (32).
     repeat: times that each probe is asked, which tells change from noise (1).
     top: likely tokens to record at each step (20). parallel: requests at once,
-    http only (8). base: the base model of a delta or an adapter, a folder, file
-    or spec of the tenant's. 0 is the default of each.
+    http only (8). base: the base model of a delta or an adapter: a folder, a
+    file, a spec of the tenant's, arrays. 0 is the default of each.
     """
 
     name: str = ""
 
     def __init__(
         self,
-        base: str | os.PathLike[str] | None = None,
+        base: Source | None = None,
         *,
         timeout: float = 0,
         max_tokens: int = 0,
@@ -91,7 +95,8 @@ class LibraryRunner:
 
     def ask(
         self,
-        tenant: Owned,
+        store: Store,
+        scope: _Scope,
         commit: bal_id,
         probes: ProbeSet,
         *,
@@ -103,23 +108,22 @@ class LibraryRunner:
         options = self._options()
         options.flags |= ASK_PARTIAL if partial else 0
         options.flags |= ASK_REUSE if reuse else 0
-        held = None
-        if self.base is not None and os.path.isdir(self.base):
-            options.base = path_bytes(self.base)
-        elif self.base is not None:
-            held = model_of(tenant, self.base)
-            options.base_model = held.pointer.value
         asked = c_bool()
-        fingerprint = Owned(
-            lib.bal_fingerprint_free,
-            lib.bal_ask,
-            byref(asked),
-            tenant,
-            byref(commit),
-            probes._handle,
-            byref(options),
-        )
-        del held
+        with contextlib.ExitStack() as stack:
+            if isinstance(self.base, (str, os.PathLike)) and os.path.isdir(self.base):
+                options.base = path_bytes(self.base)
+            elif self.base is not None:
+                base = store._named(scope, self.base, stack)
+                options.base_model = base.model.pointer
+            fingerprint = Owned(
+                lib.bal_fingerprint_free,
+                lib.bal_ask,
+                byref(asked),
+                scope.tenant,
+                byref(commit),
+                probes._handle,
+                byref(options),
+            )
         return fingerprint, asked.value
 
     def run(
@@ -159,7 +163,7 @@ class PeftRunner(LibraryRunner):
 
     def __init__(
         self,
-        base: str | os.PathLike[str] | None = None,
+        base: Source | None = None,
         *,
         python: str | os.PathLike[str] | None = None,
         timeout: float = 0,
@@ -195,7 +199,7 @@ class ProcessRunner(LibraryRunner):
         self,
         command: str | Sequence[str | os.PathLike[str]],
         *,
-        base: str | os.PathLike[str] | None = None,
+        base: Source | None = None,
         stream: bool = False,
         timeout: float = 0,
         max_tokens: int = 0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Mapping
 from ctypes import byref
@@ -21,11 +22,12 @@ from ._native import (
     path_bytes,
     walk,
 )
-from ._native_more import EXPORT_ADAPT, OUTCOMES, Record, model_of, tenant_of
+from ._native_more import EXPORT_ADAPT, OUTCOMES, Record
+from .commit import Commit
 from .errors import Error
 
 if TYPE_CHECKING:
-    from .store import Store
+    from .store import Source, Spec, Store, _Scope
 
 __all__ = ["Exported", "Exports", "export", "lora_request"]
 
@@ -78,9 +80,9 @@ def export(
     tenant: str | None = None,
     *,
     out: str | os.PathLike[str],
-    specs: str | Iterable[str] | None = None,
+    specs: Spec | Iterable[Spec] | None = None,
     engine: str | None = None,
-    base: str | os.PathLike[str] | None = None,
+    base: Source | None = None,
     adapt: bool = False,
     max_rank: int | None = None,
 ) -> Exports:
@@ -103,10 +105,13 @@ def export(
     if max_rank is not None and max_rank < 1:
         raise ValueError("max_rank: a rank is at least 1")
     made = Exports()
-    names = [specs] if isinstance(specs, str) else specs
-    asked = sorted(store.refs(tenant)) if names is None else list(names)
-    with tenant_of(store, tenant) as handle:
-        model = None if base is None else model_of(handle, base)
+    if specs is None:
+        asked = sorted(store.refs(tenant))
+    else:
+        named = [specs] if isinstance(specs, (str, Commit)) else specs
+        asked = [spec.id if isinstance(spec, Commit) else spec for spec in named]
+    with store.scope(tenant) as scope, contextlib.ExitStack() as stack:
+        model = None if base is None else store._named(scope, base, stack).model
         options = bal_export_options(
             dir=path_bytes(out),
             serve=bal_serving_options(
@@ -118,16 +123,15 @@ def export(
         )
         for spec in dict.fromkeys(asked):
             try:
-                _one(made, handle, spec, options)
+                _one(made, scope, spec, options)
             except Error as error:
-                if names is not None or error.code in _GENERAL:
+                if specs is not None or error.code in _GENERAL:
                     raise
                 made.skipped[spec] = str(error)
-        del model
     return made
 
 
-def _one(made: Exports, tenant: Any, spec: str, options: bal_export_options) -> None:
+def _one(made: Exports, scope: _Scope, spec: str, options: Any) -> None:
     def rule(_ctx: int | None, row: Any) -> int:
         said = row.contents
         made.notes.append(
@@ -162,7 +166,12 @@ def _one(made: Exports, tenant: Any, spec: str, options: bal_export_options) -> 
     told = bal_preflight_fn(rule)
     options.told = told
     walk(
-        bal_exported_fn, done, lib.bal_export, tenant, encode(spec), byref(options)
+        bal_exported_fn,
+        done,
+        lib.bal_export,
+        scope.tenant,
+        encode(spec),
+        byref(options),
     )
     del told
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .commit import Commit
-    from .store import Store
+    from .store import Source, Store
 
 __all__ = ["BallastCallback", "Checkpoints"]
 
@@ -64,7 +64,7 @@ class Checkpoints:
         store: Store,
         tenant: str | None,
         ref: str = "main",
-        base: str | os.PathLike[str] | None = None,
+        base: Source | None = None,
         *,
         base_model: str | None = None,
         message: str = "checkpoint {step}",
@@ -235,7 +235,8 @@ class Checkpoints:
             commit = self.store.commit(self.tenant, folder, **given)
         else:
             commit = self.store.delta(self.tenant, folder, base=self.base, **given)
-        self.commits.append(commit)
+        if not commit.nothing_changed:
+            self.commits.append(commit)
         shutil.rmtree(held)
 
 
