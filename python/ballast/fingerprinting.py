@@ -57,7 +57,9 @@ def fingerprint(
     runner: one of `ballast.runners`, which the library asks itself, or any object
     with `run(tensors, config, base_model, probes) -> list[str]`. What an object
     answers is comparable with what one of the same `name` (else class) answers,
-    and, if it has one, of the same `terms` (a dict that JSON can hold).
+    and, if it has one, of the same `terms` (a dict that JSON can hold). Its
+    `about`, another such dict, is kept beside. Of a delta it is given the
+    differences, not the model.
 
     partial: record what came, if some did not (an object says None where it has
     no answer). reuse: take what is recorded on the same terms (the library's
@@ -85,7 +87,7 @@ def fingerprint(
 
 def _name(runner: Runner) -> str:
     name = getattr(runner, "name", None)
-    return name if isinstance(name, str) and name else type(runner).__qualname__
+    return name if isinstance(name, str) and name else type(runner).__name__
 
 
 def _heard(
@@ -104,6 +106,8 @@ def _heard(
         probes._handle,
         json.dumps(terms).encode(),
     )
+    about = json.dumps(getattr(runner, "about", {})).encode()
+    call(lib.bal_fingerprint_about, made, about)
     with store.checkout(tenant, hex_id(commit)) as tensors:
         base_model = tensors.commit.base_model
         answers = runner.run(tensors, tensors.config, base_model, probes)

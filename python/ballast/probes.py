@@ -42,6 +42,7 @@ class Probe(str):
     """Texts where an answer ends."""
     max_tokens: int | None
     """Of the answer; None: as many as all others."""
+    _row: dict[str, Any]
 
     def __new__(cls, row: dict[str, Any]) -> Probe:
         """Of a row of the set's canonical JSON."""
@@ -50,6 +51,7 @@ class Probe(str):
             messages, ensure_ascii=False
         )
         self = super().__new__(cls, said)
+        self._row = row
         self.id = row["id"]
         self.prompt, self.messages = prompt, messages
         self.references = row.get("references", [])
@@ -57,6 +59,9 @@ class Probe(str):
         self.stop = row.get("stop", [])
         self.max_tokens = row.get("max_tokens")
         return self
+
+    def __getnewargs__(self) -> tuple[dict[str, Any]]:  # type: ignore[override]
+        return (self._row,)
 
 
 class ProbeSet(tuple[Probe, ...]):

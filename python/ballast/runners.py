@@ -8,6 +8,7 @@ Python: `ballast.fingerprint` takes that where there is one.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shlex
 import sys
@@ -140,10 +141,13 @@ class LibraryRunner:
 
         with tempfile.TemporaryDirectory(prefix="ballast-run-") as folder:
             with Store(os.path.join(folder, "store")) as store:
+                adapter = "peft_type" in (config or {})
+                files = {"config.json": json.dumps(config).encode()}
                 store.commit(
                     "run",
                     tensors,
-                    config=config,
+                    config=config if adapter else None,
+                    files=None if adapter or config is None else files,
                     base_model=base_model,
                     message="asked",
                 )
@@ -226,7 +230,7 @@ class OpenAIRunner(LibraryRunner):
 
     url: with or without /v1. model: the name that it is served by; None: the one
     that ends with the commit's first 8 hex digits, as exports are called. A key
-    is taken from the environment, as the command does.
+    is taken from BALLAST_PROBE_API_KEY or OPENAI_API_KEY.
     """
 
     name = "http"

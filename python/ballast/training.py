@@ -32,10 +32,12 @@ __all__ = ["BallastCallback", "Checkpoints"]
 _logger = logging.getLogger("ballast")
 
 _PENDING = ".ballast-pending"
+_NEW = "new-"
 # What a Trainer needs to go on and a model does not.
 _STATE = (
-    "optimizer*", "scheduler*", "scaler*", "rng_state*", "trainer_state.json",
-    "training_args.bin", "global_step*", "latest", "zero_to_fp32.py",
+    "optimizer.*", "optimizer_*", "scheduler.pt", "scaler.pt", "rng_state*",
+    "trainer_state.json", "training_args.bin", "global_step*", "latest",
+    "zero_to_fp32.py",
 )  # fmt: skip
 # Numbers of the log that say how fast it went, not what was learned.
 _SPEED = ("*_runtime", "*_per_second", "total_flos", "train_*")
@@ -95,9 +97,11 @@ class Checkpoints:
         if not state.is_world_process_zero:
             return
         place = self._place(args.output_dir)
-        names = os.listdir(place) if os.path.isdir(place) else []
-        for name in sorted(name for name in names if name.isdigit()):
-            self._submit(os.path.join(place, name))
+        for name in sorted(os.listdir(place) if os.path.isdir(place) else []):
+            if name.startswith(_NEW):  # killed while it was made
+                shutil.rmtree(os.path.join(place, name), ignore_errors=True)
+            else:
+                self._submit(os.path.join(place, name))
         try:
             self.wait()
         except Exception as error:
@@ -150,7 +154,8 @@ class Checkpoints:
 
     def load_best(self, metric: str = "loss", *, greater: bool = False) -> Commit:
         """The checkpoint whose metadata has the least metric (the greatest, with
-        `greater`); of equals the newest. LookupError: none has it."""
+        `greater`); of equals the newest. `store.checkout(tenant, it)` reads it,
+        `store.apply` makes a model of a delta. LookupError: none has the metric."""
         self.wait()
         rows = [c for c in self.history() if _is_number(c.metadata.get(metric))]
         if not rows:
@@ -168,9 +173,11 @@ class Checkpoints:
         """A folder that nobody takes away, with the checkpoint's model and what
         is known of it."""
         place = self._place(args.output_dir)
-        held = os.path.join(place, f"{state.global_step:012d}")
         os.makedirs(place, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="new-", dir=place) as made:
+        made = tempfile.mkdtemp(prefix=_NEW, dir=place)
+        unique = os.path.basename(made)[len(_NEW) :]
+        held = os.path.join(place, f"{state.global_step:012d}-{unique}")
+        try:
             shutil.copytree(
                 folder,
                 os.path.join(made, "model"),
@@ -179,10 +186,10 @@ class Checkpoints:
             )
             with open(os.path.join(made, "note.json"), "w") as note:
                 json.dump(_learned(state), note)
-            shutil.rmtree(held, ignore_errors=True)
-            os.mkdir(held)
-            for name in ("model", "note.json"):
-                os.rename(os.path.join(made, name), os.path.join(held, name))
+            os.rename(made, held)
+        except BaseException:
+            shutil.rmtree(made, ignore_errors=True)
+            raise
         return held
 
     def _submit(self, held: str) -> None:
@@ -218,11 +225,7 @@ class Checkpoints:
 
     def _commit(self, held: str) -> None:
         folder = os.path.join(held, "model")
-        note = os.path.join(held, "note.json")
-        if not os.path.exists(note):  # killed while it was made
-            shutil.rmtree(held)
-            return
-        with open(note) as file:
+        with open(os.path.join(held, "note.json")) as file:
             known = json.load(file)
         given: dict[str, Any] = {
             "message": self.message.format(**known),

@@ -4,12 +4,14 @@ import hashlib
 import json
 import pathlib
 import pickle
+import subprocess
 import sys
+import urllib.request
 
 import pytest
 
 import ballast
-from ballast import errors
+from ballast import errors, serving
 from ballast.fingerprinting import fingerprint
 from ballast.probes import Probe, ProbeSet
 from ballast.runners import FakeRunner, OpenAIRunner, PeftRunner, ProcessRunner
@@ -91,6 +93,7 @@ def test_a_template_makes_prompts_of_variables(tmp_path):
 def test_a_set_survives_a_pickle():
     probes = ProbeSet.of("a", "b")
     assert pickle.loads(pickle.dumps(probes)) == probes
+    assert pickle.loads(pickle.dumps(probes[1])).id == probes[1].id
 
 
 @pytest.mark.parametrize("prompts", [(), ("a", "a"), ("a\0b",)])
@@ -213,6 +216,39 @@ def test_a_server_that_is_not_there_is_an_io_failure(store):
     runner = OpenAIRunner("http://127.0.0.1:9", "m", timeout=1)
     with pytest.raises(errors.IOFailure):
         fingerprint(store, "acme", "one", ProbeSet.of("a"), runner)
+
+
+@pytest.fixture
+def server(store, tmp_path):
+    """The stand-in for vLLM with an export loaded: its URL and the name there."""
+    (item,) = serving.export(store, "acme", out=tmp_path / "out", specs=["one"])
+    program = TREE / "tests" / "support" / "fake-vllm"
+    words = ["--model", LLAMA / "base", "--lora", f"{item.name}={item.path}"]
+    with subprocess.Popen(
+        [sys.executable, program, *words], stdout=subprocess.PIPE, text=True
+    ) as process:
+        yield process.stdout.readline().split()[1], item.name
+        process.terminate()
+
+
+def test_a_server_is_asked_for_the_export_it_has_loaded(store, server):
+    url, name = server
+    prompts = ["Once upon a time", "Grüße"]
+    wanted = []
+    for prompt in prompts:
+        body = {"model": name, "prompt": prompt, "max_tokens": 9, "temperature": 0}
+        request = urllib.request.Request(
+            f"{url}/v1/completions", json.dumps(body).encode(),
+            {"Content-Type": "application/json"},
+        )  # fmt: skip
+        with urllib.request.urlopen(request) as answer:
+            wanted.append(json.load(answer)["choices"][0]["text"])
+    runner = OpenAIRunner(url, max_tokens=9)
+    got = fingerprint(store, "acme", "one", ProbeSet.of(*prompts), runner)
+    assert [row["output"] for row in got.outputs] == wanted
+    assert all(len(row["tokens"]) == 9 for row in got.outputs)
+    with pytest.raises(errors.NotFound, match="does not serve"):
+        fingerprint(store, "acme", "two", ProbeSet.of(*prompts), runner)
 
 
 def test_a_runner_of_the_library_runs_tensors_that_are_in_no_store():

@@ -1,7 +1,10 @@
 """Exports, against what the program exports, and json and hashlib."""
 
 import json
+import os
 import pathlib
+import shutil
+import subprocess
 import sys
 import types
 
@@ -50,6 +53,20 @@ def test_an_item_has_the_members_of_the_programs_json(store, tmp_path):
     assert (item.rank, item.base_model, item.reused) == (8, "base", False)
     with pytest.raises(AttributeError):
         item.nothing
+
+
+def test_the_program_exports_the_same(store, tmp_path):
+    program = os.environ.get("BALLAST") or shutil.which("ballast")
+    if not program:
+        pytest.skip("no ballast program")
+    items = serving.export(store, "acme", out=tmp_path / "out")
+    told = subprocess.run(
+        [program, "--root", store.root, "--tenant", "acme", "--json", "serve-export",
+         "-o", tmp_path / "out"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    rows = json.loads(told.stdout)["exported"]
+    assert rows == [{**item, "reused": True} for item in items]
 
 
 def test_what_is_there_is_used_again(store, tmp_path):

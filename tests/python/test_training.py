@@ -116,11 +116,13 @@ def test_what_a_killed_run_left_is_committed_by_the_next(store, tmp_path):
     resumed.tell("on_train_end")
     steps = [commit.metadata["step"] for commit in resumed.callback.history()]
     assert steps == [30, 20, 10]
+    half = pathlib.Path(killed.callback._place(killed.args.output_dir), "new-half")
+    half.mkdir(parents=True)
     again = Run(tmp_path / "run", Checkpoints(store, "acme", "tone"))
     again.state = killed.state
     again.tell("on_train_begin")
     again.callback.wait()
-    assert not again.callback.commits
+    assert not again.callback.commits and not half.exists()
 
 
 def test_the_best_is_the_one_with_the_least_loss(store, tmp_path):
@@ -147,8 +149,7 @@ def test_an_error_is_raised_at_the_end_and_the_checkpoint_kept(store, tmp_path):
     run.save(loss=1.0)
     with pytest.raises(errors.Usage):
         run.tell("on_train_end")
-    run.callback.ref = "good"
-    assert any(p.name == "000000000010" for p in (tmp_path / "run").rglob("*"))
+    assert list((tmp_path / "run").rglob("000000000010-*/model/adapter_config.json"))
 
 
 def test_an_error_is_logged_where_the_training_matters_more(store, tmp_path, caplog):
@@ -333,6 +334,21 @@ def test_a_second_adapter_goes_beside_the_first(store, model):
     assert torch.equal(got, want)
     with pytest.raises(ValueError, match="already"):
         load_adapter(both, store, "acme", "two", adapter_name="two")
+
+
+def test_a_view_of_adapters_is_loaded_as_one(store, model, tmp_path):
+    import torch
+    from peft import PeftModel
+
+    from ballast.peft import load_adapter
+
+    for name, ref in zip(TWO, ("one", "two")):
+        store.commit("acme", ADAPTERS / name, message=name, ref=ref)
+    store.merge("acme", "linear", ["one", "two"], message="both", ref="both")
+    got = logits(load_adapter(model, store, "acme", "both"))
+    store.checkout("acme", "both").write(tmp_path / "both")
+    fresh = type(model).from_pretrained(BASE, dtype=torch.float32)
+    assert torch.equal(got, logits(PeftModel.from_pretrained(fresh, tmp_path / "both")))
 
 
 def test_what_is_no_adapter_is_refused(store, model):
