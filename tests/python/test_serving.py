@@ -55,6 +55,12 @@ def test_an_item_has_the_members_of_the_programs_json(store, tmp_path):
         item.nothing
 
 
+def test_a_commit_may_stand_for_a_spec(store, tmp_path):
+    commit = store.show("acme", "tone")
+    (item,) = serving.export(store, "acme", out=tmp_path / "out", specs=commit)
+    assert (item.ref, item.name) == (None, f"acme-{commit.id[:12]}")
+
+
 def test_the_program_exports_the_same(store, tmp_path):
     program = os.environ.get("BALLAST") or shutil.which("ballast")
     if not program:

@@ -7,6 +7,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import threading
 import types
 
 import pytest
@@ -88,20 +89,40 @@ def test_each_checkpoint_is_a_commit_with_what_was_learned(store, tmp_path):
 
 def test_a_checkpoint_that_is_taken_away_meanwhile_is_committed(store, tmp_path):
     run = Run(tmp_path / "run", Checkpoints(store, "acme", "tone"))
-    commit, waiting = store.commit, []
+    commit, gone = store.commit, threading.Event()
 
     def slowly(*args, **given):
-        while not waiting:
-            pass
+        gone.wait()
         return commit(*args, **given)
 
     store.commit = slowly
     run.save(loss=1.0)
     for file in run.folder().iterdir():
         file.unlink()
-    waiting.append(True)
+    gone.set()
     run.tell("on_train_end")
     assert run.callback.latest().metadata["step"] == 10
+
+
+def test_a_trainer_that_saves_faster_waits(store, tmp_path):
+    go_on, commit = threading.Event(), store.commit
+
+    def slowly(*args, **given):
+        go_on.wait()
+        return commit(*args, **given)
+
+    store.commit = slowly
+    run = Run(tmp_path / "run", Checkpoints(store, "acme", "tone", pending=1))
+    run.save(TWO[0], loss=1.0)  # at work
+    run.save(TWO[1], loss=1.0)  # waits
+    saver = threading.Thread(target=run.save, args=(TWO[0],))
+    saver.start()
+    saver.join(0.2)
+    assert saver.is_alive()
+    go_on.set()
+    saver.join()
+    run.tell("on_train_end")
+    assert [c.metadata["step"] for c in run.callback.commits] == [10, 20, 30]
 
 
 def test_what_a_killed_run_left_is_committed_by_the_next(store, tmp_path):
@@ -208,24 +229,34 @@ with Store(store) as store:
 '''
 
 
-def train(tmp_path, kill, lora="whole"):
+def arguments(tmp_path, kill, lora):
+    places = (BASE, tmp_path / "store", tmp_path / "run")
+    return [*map(str, places), str(kill), lora]
+
+
+def train(tmp_path, monkeypatch, lora="whole"):
+    """To the end, here."""
+    monkeypatch.setattr(sys, "argv", ["train", *arguments(tmp_path, 0, lora)])
+    exec(compile(TRAIN, "train", "exec"), {"__name__": "train"})
+
+
+def train_and_kill(tmp_path, step):
+    """By a process that is killed at a step."""
     done = subprocess.run(
-        [sys.executable, "-c", TRAIN, BASE, tmp_path / "store", tmp_path / "run",
-         str(kill), lora],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path),
-             "HF_HUB_OFFLINE": "1"},
+        [sys.executable, "-c", TRAIN, *arguments(tmp_path, step, "whole")],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.returncode == (-9 if kill else 0), done.stderr[-2000:]
+    assert done.returncode == -9, done.stderr[-2000:]
 
 
-def test_a_training_that_is_killed_and_resumed_is_all_there(tmp_path):
+def test_a_training_that_is_killed_and_resumed_is_all_there(tmp_path, monkeypatch):
     pytest.importorskip("transformers")
     numpy = pytest.importorskip("numpy")
     from safetensors.numpy import load_file
 
-    train(tmp_path, kill=5)
-    train(tmp_path, kill=0)
+    train_and_kill(tmp_path, 5)
+    train(tmp_path, monkeypatch)
     state = json.loads(
         (tmp_path / "run" / "checkpoint-6" / "trainer_state.json").read_text()
     )
@@ -254,10 +285,10 @@ def test_a_training_that_is_killed_and_resumed_is_all_there(tmp_path):
                 numpy.testing.assert_array_equal(got[name], want[name])
 
 
-def test_a_lora_training_gives_adapters(tmp_path):
+def test_a_lora_training_gives_adapters(tmp_path, monkeypatch):
     pytest.importorskip("transformers")
     pytest.importorskip("peft")
-    train(tmp_path, kill=0, lora="lora")
+    train(tmp_path, monkeypatch, "lora")
     with Store(tmp_path / "store") as store:
         commits = store.log("acme", "run")
         assert [c.kind for c in commits] == ["adapter"] * 3
