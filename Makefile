@@ -2,7 +2,7 @@
 #
 #   make check SAN=address,undefined      instrumented      SAN=thread
 #   CC=clang make check                   another compiler, its own build folder
-#   make check ONLY=unit                  unit contract cli fuzz races
+#   make check ONLY=unit                  unit contract cli python fuzz races
 #   make torture ROUNDS=200               of each race (2000)
 #   make fuzz T=header S=60               one fuzz target, for a minute
 
@@ -54,7 +54,7 @@ install: all ## into PREFIX (/usr/local), below DESTDIR
 
 check: configure ## unit, contract, cli and replayed fuzz tests
 	$(MAKE_IT) --target tests
-	$(CHECK) $(if $(ONLY),$(ONLY),unit contract cli fuzz)
+	$(CHECK) $(if $(ONLY),$(ONLY),unit contract cli python fuzz)
 
 torture: configure ## every allocation fails once; two at work on one store
 	$(MAKE_IT) --target tests

@@ -20,3 +20,12 @@ if(TARGET ballast AND NOT CMAKE_CROSSCOMPILING)
     configure_file(cmake/generated.cmake.in generated.cmake @ONLY)
     install(SCRIPT ${PROJECT_BINARY_DIR}/generated.cmake)
 endif()
+
+# What the Python package brings with it: pip builds it through
+# python/pyproject.toml.
+if(BAL_PACKAGE)
+    install(FILES $<TARGET_FILE:ballast-shared> DESTINATION ballast/_lib
+            RENAME libballast.so COMPONENT python)
+    install(PROGRAMS $<TARGET_FILE:ballast> DESTINATION ${SKBUILD_SCRIPTS_DIR}
+            COMPONENT python)
+endif()

@@ -1,5 +1,5 @@
-# Tests, found by pattern. Labels: unit contract cli fuzz torture races crash
-# golden peers; `make check` runs the first four.
+# Tests, found by pattern. Labels: unit contract cli python fuzz torture races
+# crash golden peers; `make check` runs the first five.
 #
 #   tests/unit/test_*.c, tests/contract/test_*.c   one cmocka program each
 #   tests/cli/test_*.py                            pytest on the program, and on
@@ -183,4 +183,12 @@ if(BAL_PYTHON AND TARGET ballast)
         bal_test(crash crash ${BAL_PYTHON} ${dir}/torture/crash.py)
     endif()
     bal_pytests(golden ${dir}/golden/test_*.py)
+endif()
+
+# The Python package on the library that was just built; an interpreter without
+# a sanitizer's runtime cannot load one that needs it.
+if(BAL_PYTHON AND TARGET ballast AND NOT BAL_SANITIZE)
+    list(APPEND environment "BALLAST_LIBRARY=$<TARGET_FILE:ballast-shared>"
+         "PYTHONPATH=${PROJECT_SOURCE_DIR}/python")
+    bal_pytests(python ${dir}/python/test_*.py)
 endif()

@@ -30,11 +30,17 @@ from .results import Diff, Grant, Proof
 from .store import Store
 from .tensors import Checkout
 
+if TYPE_CHECKING:
+    from . import peft, probes, runners, serving, training, wdelta
+    from .fingerprinting import fingerprint
+    from .peft import load_adapter, save_adapter
+    from .probes import ProbeSet
+
 __version__ = _native.decode(_native.lib.bal_version())
 
 _LATER = {
     "ProbeSet": "probes",
-    "fingerprint": "probes",
+    "fingerprint": "fingerprinting",
     "load_adapter": "peft",
     "save_adapter": "peft",
 }
@@ -53,13 +59,23 @@ __all__ = [
     "Grant",
     "IOFailure",
     "NotFound",
+    "ProbeSet",
     "Proof",
     "Store",
     "TensorInfo",
     "Unsupported",
     "Usage",
     "errors",
+    "fingerprint",
+    "load_adapter",
+    "peft",
+    "probes",
+    "runners",
+    "save_adapter",
+    "serving",
+    "training",
     "version",
+    "wdelta",
 ]
 
 

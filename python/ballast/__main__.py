@@ -1,6 +1,7 @@
 """``python -m ballast``: the program, with the arguments that are given.
 
-BALLAST names it; else it is beside the package (``_bin/ballast``), or on the path.
+BALLAST names it; else it is beside the interpreter, where pip put it, or on the
+path.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ def find() -> str | None:
     named = os.environ.get("BALLAST")
     if named:
         return named
-    beside = Path(__file__).parent / "_bin" / "ballast"
+    beside = Path(sys.executable).with_name("ballast")
     if os.access(beside, os.X_OK):
         return str(beside)
     return shutil.which("ballast")
