@@ -218,11 +218,13 @@ static void the_least_recently_used_goes_first(void)
     fill(c);
     CHECK(is_there(spool, "a"));
     BAL_OWN(bal_spooled) d = made(spool, "d", MIB);
+    CHECK(bal_spooled_size(d) == MIB);
     CHECK(!is_there(spool, "b"));
     CHECK(is_there(spool, "a") && is_there(spool, "c") && is_there(spool, "d"));
     /* Larger than all: it is served, and nothing else is kept. What is being
      * filled stays. */
     BAL_OWN(bal_spooled) e = made(spool, "e", 5 * MIB);
+    CHECK(bal_spooled_size(e) == 5 * MIB);
     CHECK(!is_there(spool, "a") && !is_there(spool, "c"));
     CHECK(is_there(spool, "d") && is_there(spool, "e"));
     /* Who holds what has gone reads on. */
