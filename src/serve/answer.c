@@ -113,13 +113,28 @@ static struct MHD_Response *from_growing(bal_turn *turn, bal_reply *reply)
     return response;
 }
 
+/* HEAD: a length without a body. Nobody reads it. */
+static ssize_t read_nothing(void *ctx, uint64_t at, char *to, size_t len)
+{
+    (void)ctx;
+    (void)at;
+    (void)to;
+    (void)len;
+    return MHD_CONTENT_READER_END_WITH_ERROR;
+}
+
 static struct MHD_Response *body_of(bal_turn *turn, bal_reply *reply)
 {
-    if (!reply->source || !reply->length)
-        return from_memory(turn->daemon->mhd, reply);
+    const bal_mhd *mhd = turn->daemon->mhd;
+
+    if (!reply->length || reply->body.len)
+        return from_memory(mhd, reply);
+    if (!reply->source)
+        return mhd->create_response_from_callback(reply->length, PIECE,
+                                                  read_nothing, NULL, NULL);
     int fd = bal_spooled_fd(reply->source);
     if (fd >= 0)
-        return from_file(turn->daemon->mhd, reply, fd);
+        return from_file(mhd, reply, fd);
     return from_growing(turn, reply);
 }
 

@@ -86,6 +86,26 @@ static int make(bal_reply *reply, bal_request *request, bal_model *model,
     return 0;
 }
 
+/* What the reply is read from; HEAD is told how long it is, and nothing is
+ * filled for it. */
+static int find_source(uint64_t *size, bal_reply *reply, bal_request *request,
+                       bal_model *model, const bal_id *commit, bal_error *err)
+{
+    BAL_OWN(bal_stream) stream = NULL;
+
+    reply->source = bal_spool_find(bal_daemon_spool(request->daemon),
+                                   bal_tenant_name(request->tenant), commit);
+    int rc = 0;
+    if (!reply->source && request->head)
+        rc = bal_stream_open(&stream, model, err);
+    else if (!reply->source)
+        rc = make(reply, request, model, commit, err);
+    if (rc)
+        return rc;
+    *size = stream ? bal_stream_size(stream) : bal_spooled_size(reply->source);
+    return 0;
+}
+
 /* ---- handlers ---------------------------------------------------------------
  */
 
@@ -99,6 +119,7 @@ int bal_get_adapter(bal_reply *reply, bal_request *request, bal_error *err)
 {
     BAL_OWN(bal_model) model = NULL;
     bal_found found;
+    uint64_t size = 0;
     int rc = open_model(&model, &found, request, err);
     if (rc || bal_found_same(reply, request, &found))
         return rc;
@@ -108,15 +129,11 @@ int bal_get_adapter(bal_reply *reply, bal_request *request, bal_error *err)
         bal_request_text(request, "%" PRIu32, bal_id_serving(&found.id));
     if (!commit || !int_id)
         return bal_fail_memory(err, "a reply");
-    reply->source = bal_spool_find(bal_daemon_spool(request->daemon),
-                                   bal_tenant_name(request->tenant), &found.id);
-    if (!reply->source)
-        rc = make(reply, request, model, &found.id, err);
+    rc = find_source(&size, reply, request, model, &found.id, err);
     if (rc)
         return rc;
     reply->type = "application/octet-stream";
-    rc = bal_reply_range(reply, request, bal_spooled_size(reply->source),
-                         found.tag, err);
+    rc = bal_reply_range(reply, request, size, found.tag, err);
     if (rc || reply->status == 416)
         return rc;
     bal_reply_found(reply, &found);

@@ -14,27 +14,26 @@ static const char *const names[] = {
     "libmicrohttpd.12.dylib",
 };
 
-#define ROW(name)                                                              \
-    {                                                                          \
-        "MHD_" #name, offsetof(bal_mhd, name)                                  \
-    }
-
 static const bal_library_row functions[] = {
-    ROW(add_response_header),
-    ROW(create_response_from_buffer),
-    ROW(create_response_from_callback),
-    ROW(create_response_from_fd_at_offset64),
-    ROW(destroy_response),
-    ROW(get_connection_info),
-    ROW(get_connection_values_n),
-    ROW(get_version),
-    ROW(is_feature_supported),
-    ROW(queue_response),
-    ROW(quiesce_daemon),
-    ROW(resume_connection),
-    ROW(start_daemon),
-    ROW(stop_daemon),
-    ROW(suspend_connection),
+    { "MHD_add_response_header", offsetof(bal_mhd, add_response_header) },
+    { "MHD_create_response_from_buffer",
+      offsetof(bal_mhd, create_response_from_buffer) },
+    { "MHD_create_response_from_callback",
+      offsetof(bal_mhd, create_response_from_callback) },
+    { "MHD_create_response_from_fd_at_offset64",
+      offsetof(bal_mhd, create_response_from_fd_at_offset64) },
+    { "MHD_destroy_response", offsetof(bal_mhd, destroy_response) },
+    { "MHD_get_connection_info", offsetof(bal_mhd, get_connection_info) },
+    { "MHD_get_connection_values_n",
+      offsetof(bal_mhd, get_connection_values_n) },
+    { "MHD_get_version", offsetof(bal_mhd, get_version) },
+    { "MHD_is_feature_supported", offsetof(bal_mhd, is_feature_supported) },
+    { "MHD_queue_response", offsetof(bal_mhd, queue_response) },
+    { "MHD_quiesce_daemon", offsetof(bal_mhd, quiesce_daemon) },
+    { "MHD_resume_connection", offsetof(bal_mhd, resume_connection) },
+    { "MHD_start_daemon", offsetof(bal_mhd, start_daemon) },
+    { "MHD_stop_daemon", offsetof(bal_mhd, stop_daemon) },
+    { "MHD_suspend_connection", offsetof(bal_mhd, suspend_connection) },
 };
 
 enum { FUNCTIONS = sizeof(functions) / sizeof(functions[0]) };

@@ -11,11 +11,10 @@ static const char weights[] = "adapter_model.safetensors";
 static void hide(bal_error *err, const char *folder)
 {
     size_t len = strlen(folder);
-    char *at;
 
     if (!err || !len)
         return;
-    while ((at = strstr(err->text, folder))) {
+    for (char *at = strstr(err->text, folder); at; at = strstr(at, folder)) {
         size_t gone = len + (at[len] == '/');
         memmove(at, at + gone, strlen(at + gone) + 1);
     }

@@ -13,6 +13,7 @@
 BAL_OWNABLE(bal_store)
 BAL_OWNABLE(bal_tenant)
 BAL_OWNABLE(bal_model)
+BAL_OWNABLE(bal_stream)
 BAL_OWNABLE(bal_commit)
 BAL_OWNABLE(bal_recipe)
 BAL_OWNABLE(bal_proof)
@@ -58,7 +59,8 @@ typedef struct bal_reply {
     int status;
     const char *type; /* NULL: application/json */
     bal_buf body;
-    bal_spooled *source; /* instead of body, from `offset` on, `length` bytes */
+    bal_spooled *source; /* instead of body, from `offset` on, `length` bytes;
+                            NULL: HEAD, of a body of `length` bytes */
     uint64_t offset, length;
     bal_field headers[BAL_REPLY_HEADERS]; /* texts of the arena, or constants */
     size_t header_count;

@@ -111,6 +111,22 @@ def test_an_adapter_comes_byte_for_byte_as_it_went_in(store, web):
                            / "adapter_config.json").read_bytes()
 
 
+def test_head_tells_the_length_and_prepares_nothing(store, web):
+    want = (store.path / "a" / "adapter_model.safetensors").read_bytes()
+    path = "/tenants/acme/commits/one/adapter"
+    spooled = lambda: re.search(r"^ballast_spool_bytes (\d+)", web.get(
+        "/metrics", T).body.decode(), re.M).group(1)
+    head = web.ask("HEAD", path, T)
+    assert (head.status, head.body) == (200, b"")
+    assert head.headers["content-length"] == str(len(want))
+    assert spooled() == "0"
+    got = web.get(path, T)
+    assert got.body == want and spooled() == str(len(want))
+    again = web.ask("HEAD", path, T)
+    assert {k: v for k, v in head.headers.items() if k != "date"} == {
+        k: v for k, v in again.headers.items() if k != "date"}
+
+
 def test_a_range_is_that_part_of_it(store, web):
     want = (store.path / "a" / "adapter_model.safetensors").read_bytes()
     path, size = "/tenants/acme/commits/one/adapter", len(want)
