@@ -7,48 +7,7 @@
 #include "core/clock.h"
 #include "graph/db.h"
 #include "support/check.h"
-
-typedef struct database {
-    const char *name;
-    const char *url; /* one %s: something new for each test */
-} database;
-
-static const database databases[] = {
-    { "sqlite", "sqlite:%s.db" },
-};
-
-/* A database of one test. */
-typedef struct place {
-    char url[128];
-} place;
-
-static bal_db *open_at(const place *at, double wait, unsigned flags)
-{
-    bal_db *db = NULL;
-
-    CHECK_OK(bal_db_open(&db, at->url, check_dir(), wait, flags, &check_err));
-    CHECK(db);
-    return db;
-}
-
-static void run(bal_db *db, const char *sql)
-{
-    CHECK_OK(bal_db_run(db, sql, NULL, 0, NULL, &check_err));
-}
-
-static void each(const char *test, void (*fn)(const place *at))
-{
-    for (size_t i = 0; i < sizeof(databases) / sizeof(databases[0]); i++) {
-        place at;
-        check_row(databases[i].name);
-        /* The format is a row of the table above. */
-        const char *rest = strstr(databases[i].url, "%s");
-        snprintf(at.url, sizeof(at.url), "%.*s%s%s",
-                 (int)(rest - databases[i].url), databases[i].url, test,
-                 rest + 2);
-        fn(&at);
-    }
-}
+#include "support/databases.h"
 
 /* Rows kept for looking at. */
 typedef struct kept {
@@ -114,11 +73,11 @@ static const struct {
     { "blob with NULs", BAL_VALUE_BLOB, 0, "\0a\0\xff", 4 },
 };
 
-static void values_at(const place *at)
+static void values_at(const database_place *at)
 {
-    BAL_OWN(bal_db) db = open_at(at, 1, BAL_DB_CREATE);
+    BAL_OWN(bal_db) db = database_open(at, 1, BAL_DB_CREATE);
 
-    run(db, "CREATE TABLE t (n BIGINT, s TEXT, b BLOB)");
+    database_run(db, "CREATE TABLE t (n BIGINT, s TEXT, b BLOB)");
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         check_row(values[i].name);
         bal_value value = {
@@ -129,7 +88,7 @@ static void values_at(const place *at)
         bal_value args[] = { bal_null(), bal_null(), bal_null() };
         size_t c = values[i].type ? values[i].type - 1 : 0;
         args[c] = value;
-        run(db, "DELETE FROM t");
+        database_run(db, "DELETE FROM t");
         CHECK_OK(bal_db_run(db, "INSERT INTO t (n, s, b) VALUES ($1, $2, $3)",
                             args, 3, NULL, &check_err));
         kept out = query(db, "SELECT n, s, b FROM t", NULL, 0);
@@ -146,7 +105,7 @@ static void values_at(const place *at)
 
 static void values_come_back_as_they_went(void)
 {
-    each(__func__, values_at);
+    database_each(__func__, values_at);
 }
 
 static int ends_in_nul(void *ctx, const bal_value *columns, size_t count,
@@ -159,9 +118,9 @@ static int ends_in_nul(void *ctx, const bal_value *columns, size_t count,
     return 0;
 }
 
-static void text_at(const place *at)
+static void text_at(const database_place *at)
 {
-    BAL_OWN(bal_db) db = open_at(at, 1, BAL_DB_CREATE);
+    BAL_OWN(bal_db) db = database_open(at, 1, BAL_DB_CREATE);
     const bal_value args[] = { bal_text("abc") };
 
     CHECK(bal_text(NULL).type == BAL_VALUE_NULL);
@@ -172,15 +131,15 @@ static void text_at(const place *at)
 
 static void text_is_a_string(void)
 {
-    each(__func__, text_at);
+    database_each(__func__, text_at);
 }
 
-static void order_at(const place *at)
+static void order_at(const database_place *at)
 {
-    BAL_OWN(bal_db) db = open_at(at, 1, BAL_DB_CREATE);
+    BAL_OWN(bal_db) db = database_open(at, 1, BAL_DB_CREATE);
     const bal_value args[] = { bal_int(1), bal_int(20), bal_int(300) };
 
-    run(db, "CREATE TABLE t (a BIGINT, b BIGINT, c BIGINT)");
+    database_run(db, "CREATE TABLE t (a BIGINT, b BIGINT, c BIGINT)");
     CHECK_OK(bal_db_run(db, "INSERT INTO t (c, b, a) VALUES ($3, $2, $1)", args,
                         3, NULL, &check_err));
     kept out = query(db,
@@ -193,7 +152,7 @@ static void order_at(const place *at)
 
 static void parameters_go_by_their_number(void)
 {
-    each(__func__, order_at);
+    database_each(__func__, order_at);
 }
 
 /* ---- rows -------------------------------------------------------------- */
@@ -210,13 +169,13 @@ static int refuse(void *ctx, const bal_value *columns, size_t count,
     return BAL_EBROKEN;
 }
 
-static void rows_at(const place *at)
+static void rows_at(const database_place *at)
 {
-    BAL_OWN(bal_db) db = open_at(at, 1, BAL_DB_CREATE);
+    BAL_OWN(bal_db) db = database_open(at, 1, BAL_DB_CREATE);
     uint64_t changed = 99;
     int calls = 0;
 
-    run(db, "CREATE TABLE t (a BIGINT PRIMARY KEY)");
+    database_run(db, "CREATE TABLE t (a BIGINT PRIMARY KEY)");
     CHECK_OK(bal_db_run(db, "INSERT INTO t (a) VALUES (1), (2), (3)", NULL, 0,
                         &changed, &check_err));
     CHECK(changed == 3);
@@ -242,7 +201,7 @@ static void rows_at(const place *at)
 
 static void rows_are_counted_and_can_be_stopped(void)
 {
-    each(__func__, rows_at);
+    database_each(__func__, rows_at);
 }
 
 typedef struct inner {
@@ -266,13 +225,13 @@ static int ask_again(void *ctx, const bal_value *columns, size_t count,
     return 0;
 }
 
-static void inner_at(const place *at)
+static void inner_at(const database_place *at)
 {
-    BAL_OWN(bal_db) db = open_at(at, 1, BAL_DB_CREATE);
+    BAL_OWN(bal_db) db = database_open(at, 1, BAL_DB_CREATE);
     inner self = { .db = db };
 
-    run(db, "CREATE TABLE t (a BIGINT PRIMARY KEY)");
-    run(db, "INSERT INTO t (a) VALUES (1), (2), (3)");
+    database_run(db, "CREATE TABLE t (a BIGINT PRIMARY KEY)");
+    database_run(db, "INSERT INTO t (a) VALUES (1), (2), (3)");
     CHECK_OK(bal_db_query(db, "SELECT a FROM t ORDER BY a", NULL, 0, ask_again,
                           &self, &check_err));
     CHECK(self.sum == 3 * 3 + 6);
@@ -280,25 +239,25 @@ static void inner_at(const place *at)
 
 static void a_row_function_may_query(void)
 {
-    each(__func__, inner_at);
+    database_each(__func__, inner_at);
 }
 
-static void constraint_at(const place *at)
+static void constraint_at(const database_place *at)
 {
-    BAL_OWN(bal_db) db = open_at(at, 1, BAL_DB_CREATE);
+    BAL_OWN(bal_db) db = database_open(at, 1, BAL_DB_CREATE);
 
-    run(db, "CREATE TABLE p (a BIGINT PRIMARY KEY)");
-    run(db, "CREATE TABLE c (a BIGINT REFERENCES p (a))");
+    database_run(db, "CREATE TABLE p (a BIGINT PRIMARY KEY)");
+    database_run(db, "CREATE TABLE c (a BIGINT REFERENCES p (a))");
     CHECK_RC(BAL_ECONFLICT, bal_db_run(db, "INSERT INTO c (a) VALUES (1)", NULL,
                                        0, NULL, &check_err));
-    run(db, "INSERT INTO p (a) VALUES (1)");
+    database_run(db, "INSERT INTO p (a) VALUES (1)");
     CHECK_RC(BAL_ECONFLICT, bal_db_run(db, "INSERT INTO p (a) VALUES (1)", NULL,
                                        0, NULL, &check_err));
 }
 
 static void constraints_hold(void)
 {
-    each(__func__, constraint_at);
+    database_each(__func__, constraint_at);
 }
 
 /* ---- transactions ------------------------------------------------------ */
@@ -308,22 +267,22 @@ static void begin(bal_tx *tx, bal_db *db, unsigned flags)
     CHECK_OK(bal_tx_begin(tx, db, flags, &check_err));
 }
 
-static void rollback_at(const place *at)
+static void rollback_at(const database_place *at)
 {
-    BAL_OWN(bal_db) db = open_at(at, 1, BAL_DB_CREATE);
+    BAL_OWN(bal_db) db = database_open(at, 1, BAL_DB_CREATE);
 
-    run(db, "CREATE TABLE t (a BIGINT)");
+    database_run(db, "CREATE TABLE t (a BIGINT)");
     {
         BAL_LOCAL(bal_tx) tx = { 0 };
         begin(&tx, db, BAL_TX_WRITE);
-        run(db, "INSERT INTO t (a) VALUES (1)");
+        database_run(db, "INSERT INTO t (a) VALUES (1)");
         CHECK(number(db, "SELECT COUNT(*) FROM t") == 1);
     }
     CHECK(number(db, "SELECT COUNT(*) FROM t") == 0);
     {
         BAL_LOCAL(bal_tx) tx = { 0 };
         begin(&tx, db, BAL_TX_WRITE);
-        run(db, "INSERT INTO t (a) VALUES (1)");
+        database_run(db, "INSERT INTO t (a) VALUES (1)");
         CHECK_OK(bal_tx_commit(&tx, &check_err));
         CHECK(!tx.db);
     }
@@ -332,21 +291,21 @@ static void rollback_at(const place *at)
 
 static void a_scope_without_commit_rolls_back(void)
 {
-    each(__func__, rollback_at);
+    database_each(__func__, rollback_at);
 }
 
-static void nested_at(const place *at)
+static void nested_at(const database_place *at)
 {
-    BAL_OWN(bal_db) db = open_at(at, 1, BAL_DB_CREATE);
-    BAL_OWN(bal_db) other = open_at(at, 1, 0);
+    BAL_OWN(bal_db) db = database_open(at, 1, BAL_DB_CREATE);
+    BAL_OWN(bal_db) other = database_open(at, 1, 0);
     BAL_LOCAL(bal_tx) outer = { 0 };
 
-    run(db, "CREATE TABLE t (a BIGINT)");
+    database_run(db, "CREATE TABLE t (a BIGINT)");
     begin(&outer, db, BAL_TX_WRITE);
     {
         BAL_LOCAL(bal_tx) tx = { 0 };
         begin(&tx, db, BAL_TX_WRITE);
-        run(db, "INSERT INTO t (a) VALUES (1)");
+        database_run(db, "INSERT INTO t (a) VALUES (1)");
         CHECK_OK(bal_tx_commit(&tx, &check_err));
     }
     CHECK(number(other, "SELECT COUNT(*) FROM t") == 0);
@@ -360,48 +319,48 @@ static void nested_at(const place *at)
 
 static void an_inner_transaction_joins_the_outer(void)
 {
-    each(__func__, nested_at);
+    database_each(__func__, nested_at);
 }
 
-static void doomed_at(const place *at)
+static void doomed_at(const database_place *at)
 {
-    BAL_OWN(bal_db) db = open_at(at, 1, BAL_DB_CREATE);
+    BAL_OWN(bal_db) db = database_open(at, 1, BAL_DB_CREATE);
 
-    run(db, "CREATE TABLE t (a BIGINT)");
+    database_run(db, "CREATE TABLE t (a BIGINT)");
     {
         BAL_LOCAL(bal_tx) outer = { 0 };
         begin(&outer, db, BAL_TX_WRITE);
-        run(db, "INSERT INTO t (a) VALUES (1)");
+        database_run(db, "INSERT INTO t (a) VALUES (1)");
         {
             BAL_LOCAL(bal_tx) tx = { 0 };
             begin(&tx, db, BAL_TX_WRITE);
-            run(db, "INSERT INTO t (a) VALUES (2)");
+            database_run(db, "INSERT INTO t (a) VALUES (2)");
         }
         CHECK_RC(BAL_EIO, bal_tx_commit(&outer, &check_err));
     }
     CHECK(number(db, "SELECT COUNT(*) FROM t") == 0);
-    run(db, "INSERT INTO t (a) VALUES (3)");
+    database_run(db, "INSERT INTO t (a) VALUES (3)");
     CHECK(number(db, "SELECT COUNT(*) FROM t") == 1);
 }
 
 static void half_a_transaction_is_never_committed(void)
 {
-    each(__func__, doomed_at);
+    database_each(__func__, doomed_at);
 }
 
 /* ---- two at once ------------------------------------------------------- */
 
-static void busy_at(const place *at)
+static void busy_at(const database_place *at)
 {
-    BAL_OWN(bal_db) db = open_at(at, 1, BAL_DB_CREATE);
-    BAL_OWN(bal_db) other = open_at(at, 0.3, 0);
+    BAL_OWN(bal_db) db = database_open(at, 1, BAL_DB_CREATE);
+    BAL_OWN(bal_db) other = database_open(at, 0.3, 0);
 
-    run(db, "CREATE TABLE t (a BIGINT)");
+    database_run(db, "CREATE TABLE t (a BIGINT)");
     {
         BAL_LOCAL(bal_tx) tx = { 0 };
         BAL_LOCAL(bal_tx) second = { 0 };
         begin(&tx, db, BAL_TX_WRITE);
-        run(db, "INSERT INTO t (a) VALUES (1)");
+        database_run(db, "INSERT INTO t (a) VALUES (1)");
         CHECK(number(other, "SELECT COUNT(*) FROM t") == 0);
 
         double from = bal_clock_ticks();
@@ -413,13 +372,13 @@ static void busy_at(const place *at)
         CHECK_RC(BAL_EBUSY, bal_db_run(other, "INSERT INTO t (a) VALUES (2)",
                                        NULL, 0, NULL, &check_err));
     }
-    run(other, "INSERT INTO t (a) VALUES (3)");
+    database_run(other, "INSERT INTO t (a) VALUES (3)");
     CHECK(number(db, "SELECT COUNT(*) FROM t") == 1);
 }
 
 static void a_second_writer_waits_and_is_told_busy(void)
 {
-    each(__func__, busy_at);
+    database_each(__func__, busy_at);
 }
 
 static void *hold_a_while(void *ctx)
@@ -437,17 +396,17 @@ static void *hold_a_while(void *ctx)
     return ctx;
 }
 
-static void patient_at(const place *at)
+static void patient_at(const database_place *at)
 {
-    BAL_OWN(bal_db) db = open_at(at, 10, BAL_DB_CREATE);
-    BAL_OWN(bal_db) other = open_at(at, 10, 0);
+    BAL_OWN(bal_db) db = database_open(at, 10, BAL_DB_CREATE);
+    BAL_OWN(bal_db) other = database_open(at, 10, 0);
     pthread_t thread;
     void *done = NULL;
 
-    run(db, "CREATE TABLE t (a BIGINT)");
+    database_run(db, "CREATE TABLE t (a BIGINT)");
     CHECK(!pthread_create(&thread, NULL, hold_a_while, db));
     for (int i = 0; i < 20; i++)
-        run(other, "INSERT INTO t (a) VALUES (2)");
+        database_run(other, "INSERT INTO t (a) VALUES (2)");
     /* The same connection too: the call waits for the transaction's end. */
     int64_t seen = number(db, "SELECT COUNT(*) FROM t WHERE a = 1");
     CHECK(!pthread_join(thread, &done));
@@ -457,25 +416,25 @@ static void patient_at(const place *at)
 
 static void a_writer_that_waits_long_enough_gets_its_turn(void)
 {
-    each(__func__, patient_at);
+    database_each(__func__, patient_at);
 }
 
 /* ---- opening ----------------------------------------------------------- */
 
-static void reopen_at(const place *at)
+static void reopen_at(const database_place *at)
 {
     {
-        BAL_OWN(bal_db) db = open_at(at, 1, BAL_DB_CREATE);
-        run(db, "CREATE TABLE t (a BIGINT)");
-        run(db, "INSERT INTO t (a) VALUES (7)");
+        BAL_OWN(bal_db) db = database_open(at, 1, BAL_DB_CREATE);
+        database_run(db, "CREATE TABLE t (a BIGINT)");
+        database_run(db, "INSERT INTO t (a) VALUES (7)");
     }
-    BAL_OWN(bal_db) db = open_at(at, 1, 0);
+    BAL_OWN(bal_db) db = database_open(at, 1, 0);
     CHECK(number(db, "SELECT a FROM t") == 7);
 }
 
 static void what_was_committed_is_there_again(void)
 {
-    each(__func__, reopen_at);
+    database_each(__func__, reopen_at);
 }
 
 static const check_test tests[] = {

@@ -7,48 +7,7 @@
 
 #include "graph/db.h"
 #include "support/check.h"
-
-typedef struct database {
-    const char *name;
-    const char *url; /* one %s: something new for each test */
-} database;
-
-static const database databases[] = {
-    { "sqlite", "sqlite:%s.db" },
-};
-
-/* A database of one test. */
-typedef struct place {
-    char url[128];
-} place;
-
-static bal_db *open_at(const place *at, double wait, unsigned flags)
-{
-    bal_db *db = NULL;
-
-    CHECK_OK(bal_db_open(&db, at->url, check_dir(), wait, flags, &check_err));
-    CHECK(db);
-    return db;
-}
-
-static void run(bal_db *db, const char *sql)
-{
-    CHECK_OK(bal_db_run(db, sql, NULL, 0, NULL, &check_err));
-}
-
-static void each(const char *test, void (*fn)(const place *at))
-{
-    for (size_t i = 0; i < sizeof(databases) / sizeof(databases[0]); i++) {
-        place at;
-        check_row(databases[i].name);
-        /* The format is a row of the table above. */
-        const char *rest = strstr(databases[i].url, "%s");
-        snprintf(at.url, sizeof(at.url), "%.*s%s%s",
-                 (int)(rest - databases[i].url), databases[i].url, test,
-                 rest + 2);
-        fn(&at);
-    }
-}
+#include "support/databases.h"
 
 static uint64_t changes(bal_db *db)
 {
@@ -63,21 +22,21 @@ static void write_one(bal_db *db, bool commit)
     BAL_LOCAL(bal_tx) tx = { 0 };
 
     CHECK_OK(bal_tx_begin(&tx, db, BAL_TX_WRITE, &check_err));
-    run(db, "INSERT INTO t (a) VALUES (1)");
+    database_run(db, "INSERT INTO t (a) VALUES (1)");
     if (commit)
         CHECK_OK(bal_tx_commit(&tx, &check_err));
 }
 
-static void changes_at(const place *at)
+static void changes_at(const database_place *at)
 {
-    BAL_OWN(bal_db) db = open_at(at, 1, BAL_DB_CREATE);
-    BAL_OWN(bal_db) other = open_at(at, 1, 0);
+    BAL_OWN(bal_db) db = database_open(at, 1, BAL_DB_CREATE);
+    BAL_OWN(bal_db) other = database_open(at, 1, 0);
 
-    run(db, "CREATE TABLE t (a BIGINT)");
+    database_run(db, "CREATE TABLE t (a BIGINT)");
     uint64_t mine = changes(db);
     uint64_t theirs = changes(other);
     CHECK(changes(db) == mine && changes(other) == theirs);
-    run(db, "SELECT COUNT(*) FROM t");
+    database_run(db, "SELECT COUNT(*) FROM t");
     CHECK(changes(db) == mine);
     for (int i = 0; i < 20; i++) {
         uint64_t before = changes(db), beside = changes(other);
@@ -88,17 +47,17 @@ static void changes_at(const place *at)
     write_one(db, false);
     CHECK(changes(other) == beside);
     beside = changes(other);
-    run(db, "DELETE FROM t");
+    database_run(db, "DELETE FROM t");
     CHECK(changes(other) != beside);
 }
 
 static void what_any_connection_commits_is_a_change(void)
 {
-    each(__func__, changes_at);
+    database_each(__func__, changes_at);
 }
 
 /* Waits for a byte, writes a row, and ends. Never returns. */
-static void write_when_told(const place *at, int told)
+static void write_when_told(const database_place *at, int told)
 {
     char byte;
     bal_db *db = NULL;
@@ -113,7 +72,7 @@ static void write_when_told(const place *at, int told)
 }
 
 /* It comes before this one opens the database: no connection crosses a fork. */
-static void elsewhere_at(const place *at)
+static void elsewhere_at(const database_place *at)
 {
     int tell[2], status = 1;
 
@@ -123,8 +82,8 @@ static void elsewhere_at(const place *at)
     CHECK(child >= 0);
     if (!child)
         write_when_told(at, tell[0]);
-    BAL_OWN(bal_db) db = open_at(at, 1, BAL_DB_CREATE);
-    run(db, "CREATE TABLE t (a BIGINT)");
+    BAL_OWN(bal_db) db = database_open(at, 1, BAL_DB_CREATE);
+    database_run(db, "CREATE TABLE t (a BIGINT)");
     uint64_t before = changes(db);
     CHECK(write(tell[1], "!", 1) == 1);
     CHECK(waitpid(child, &status, 0) == child && status == 0);
@@ -137,7 +96,7 @@ static void elsewhere_at(const place *at)
 
 static void what_another_process_commits_is_a_change(void)
 {
-    each(__func__, elsewhere_at);
+    database_each(__func__, elsewhere_at);
 }
 
 static const check_test tests[] = {
