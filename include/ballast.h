@@ -366,6 +366,8 @@ typedef struct bal_lora_options {
                       share of the sum of squares of its map */
     const char *dtype; /* of the factors, "F32"; NULL: what they have */
 } bal_lora_options;
+/* The highest rank of an adapter's modules; 0: no module has one. */
+BAL_API uint64_t bal_model_lora_rank(const bal_model *adapter);
 /* The nearest adapter of another rank. A module whose map has a lower one is
  * filled up with zeros. EINVAL: neither rank nor energy, or both. */
 BAL_API BAL_CHECK int bal_lora_resize(bal_model **out, bal_model *adapter,

@@ -833,6 +833,7 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "bal_lora_resize": (
         c_int, _OUT, c_void_p, POINTER(bal_lora_options), c_void_p, _ERR,
     ),
+    "bal_model_lora_rank": (c_uint64, c_void_p),
     "bal_lora_scale": (c_int, _OUT, c_void_p, c_double, c_char_p, _ERR),
     "bal_lora_extract": (
         c_int, _OUT, c_void_p, POINTER(bal_extract_options), c_void_p, _ERR,

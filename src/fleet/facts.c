@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/room.h"
 #include "fleet/run.h"
 
 typedef struct facts {
@@ -34,15 +35,12 @@ static int add(void *ctx, const char *name, const bal_id *commit)
 
     mix(self, name, strlen(name) + 1);
     mix(self, commit->bytes, sizeof(commit->bytes));
-    if (self->count == self->room) {
-        size_t room = self->room ? self->room * 2 : 64;
-        bal_id *ids = realloc(self->ids, room * sizeof(*ids));
-        self->no_memory = !ids;
-        if (!ids)
-            return 1;
-        self->ids = ids;
-        self->room = room;
-    }
+    bal_id *ids =
+        bal_room_for_one(self->ids, self->count, &self->room, sizeof(*ids));
+    self->no_memory = !ids;
+    if (!ids)
+        return 1;
+    self->ids = ids;
     self->ids[self->count++] = *commit;
     return 0;
 }

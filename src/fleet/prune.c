@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/hash.h"
+#include "core/room.h"
 #include "core/str.h"
 #include "fleet/run.h"
 
@@ -25,14 +26,11 @@ static void keep_done(keep *self)
 static int add(bal_id **ids, size_t *count, size_t *room, const bal_id *id,
                bal_error *err)
 {
-    if (*count == *room) {
-        size_t more = *room ? *room * 2 : 64;
-        bal_id *grown = realloc(*ids, more * sizeof(**ids));
-        if (!grown)
-            return bal_fail_memory(err, "what is loaded");
-        *ids = grown;
-        *room = more;
-    }
+    bal_id *grown = bal_room_for_one(*ids, *count, room, sizeof(*grown));
+
+    if (!grown)
+        return bal_fail_memory(err, "what is loaded");
+    *ids = grown;
     (*ids)[(*count)++] = *id;
     return 0;
 }

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/json.h"
+#include "core/room.h"
 #include "core/str.h"
 
 enum { STATE_MAX = 64 << 20 };
@@ -84,15 +85,12 @@ static int copy_row(bal_known *out, bal_fleet_state *self, const bal_known *row,
 
 static int make_room(bal_fleet_state *self, bal_error *err)
 {
-    size_t room = self->room ? self->room * 2 : 64;
+    bal_known *rows =
+        bal_room_for_one(self->rows, self->count, &self->room, sizeof(*rows));
 
-    if (self->count < self->room)
-        return 0;
-    bal_known *rows = realloc(self->rows, room * sizeof(*rows));
     if (!rows)
         return bal_fail_memory(err, "what is loaded");
     self->rows = rows;
-    self->room = room;
     return 0;
 }
 

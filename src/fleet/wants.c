@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/room.h"
 #include "fleet/run.h"
 
 enum {
@@ -29,15 +30,12 @@ static int add_ref(void *ctx, const char *name, const bal_id *commit)
     refs *self = ctx;
 
     (void)commit;
-    if (self->count == self->room) {
-        size_t room = self->room ? self->room * 2 : 64;
-        const char **names = realloc(self->names, room * sizeof(*names));
-        self->no_memory = !names;
-        if (!names)
-            return 1;
-        self->names = names;
-        self->room = room;
-    }
+    const char **names =
+        bal_room_for_one(self->names, self->count, &self->room, sizeof(*names));
+    self->no_memory = !names;
+    if (!names)
+        return 1;
+    self->names = names;
     self->names[self->count] = bal_fleet_copy(self->run, name);
     self->no_memory = !self->names[self->count];
     self->count++;

@@ -267,3 +267,20 @@ int bal_adapted_scale(bal_adapted *row, bal_peft_scales *scales, bal_error *err)
         return bal_peft_scale(&row->scale, scales, row->module, row->rank, err);
     return 0;
 }
+
+/* By names alone: "….lora_A.weight", "….lora_A.default.weight",
+ * "….lora_embedding_A". Of all these the first dimension is the rank. */
+uint64_t bal_model_lora_rank(const bal_model *adapter)
+{
+    uint64_t highest = 0;
+
+    for (size_t i = 0; i < bal_model_count(adapter); i++) {
+        const bal_tensor *tensor = bal_model_at(adapter, i);
+        bool factor = strstr(tensor->name, ".lora_A.") ||
+                      strstr(tensor->name, ".lora_embedding_A");
+        if (tensor->part == BAL_PART_TENSOR && factor && tensor->rank >= 2 &&
+            tensor->shape[0] > highest)
+            highest = tensor->shape[0];
+    }
+    return highest;
+}

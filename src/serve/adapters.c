@@ -32,13 +32,6 @@ int bal_adapter_file(bal_buf *to, bal_model *model, const char *name,
     return 0;
 }
 
-/* "….lora_A.weight", "….lora_A.default.weight", "….lora_embedding_A": of all
- * these the first dimension is the rank. */
-static bool is_first_factor(const char *name)
-{
-    return strstr(name, ".lora_A.") || strstr(name, ".lora_embedding_A");
-}
-
 static uint64_t told_rank(const char *text, size_t len)
 {
     BAL_OWN(json_t) config = NULL;
@@ -53,13 +46,7 @@ int bal_adapter_rank(uint64_t *out, bal_model *model, bal_error *err)
 {
     BAL_LOCAL(bal_buf) config = { 0 };
 
-    *out = 0;
-    for (size_t i = 0; i < bal_model_count(model); i++) {
-        const bal_tensor *tensor = bal_model_at(model, i);
-        if (tensor->part == BAL_PART_TENSOR && tensor->rank == 2 &&
-            is_first_factor(tensor->name) && tensor->shape[0] > *out)
-            *out = tensor->shape[0];
-    }
+    *out = bal_model_lora_rank(model);
     if (*out)
         return 0;
     int rc = bal_adapter_file(&config, model, "adapter_config.json", err);

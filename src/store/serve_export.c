@@ -356,22 +356,6 @@ static int make(exporting *self, bal_error *err)
 /* ---- telling --------------------------------------------------------------
  */
 
-/* A factor A has as many rows as its module has ranks. */
-static uint64_t highest_rank(const bal_model *model)
-{
-    uint64_t highest = 0;
-
-    for (size_t i = 0; i < bal_model_count(model); i++) {
-        const bal_tensor *entry = bal_model_at(model, i);
-        bool factor = strstr(entry->name, ".lora_A.") ||
-                      strstr(entry->name, ".lora_embedding_A");
-        if (entry->part == BAL_PART_TENSOR && factor && entry->rank >= 2 &&
-            entry->shape[0] > highest)
-            highest = entry->shape[0];
-    }
-    return highest;
-}
-
 static int tell(const exporting *self, bal_exported_fn *fn, void *ctx,
                 bal_error *err)
 {
@@ -397,7 +381,7 @@ static int tell(const exporting *self, bal_exported_fn *fn, void *ctx,
         .manifest = commit->manifest,
         .int_id = bal_id_serving(&self->id),
         .base_model = commit->base_model,
-        .rank = highest_rank(self->model),
+        .rank = bal_model_lora_rank(self->model),
         .reused = self->reused,
     };
     if (fn)
