@@ -207,18 +207,26 @@ int bal_dir_each(const char *path, bal_dir_fn *fn, void *ctx, bal_error *err)
     return rc;
 }
 
+static bal_path_type type_in(const struct stat *info)
+{
+    if (S_ISDIR(info->st_mode))
+        return BAL_PATH_DIR;
+    return S_ISREG(info->st_mode) ? BAL_PATH_FILE : BAL_PATH_OTHER;
+}
+
 bal_path_type bal_path_type_of(const char *path)
 {
     struct stat info;
 
-    if (!stat(path, &info)) {
-        if (S_ISDIR(info.st_mode))
-            return BAL_PATH_DIR;
-        return S_ISREG(info.st_mode) ? BAL_PATH_FILE : BAL_PATH_OTHER;
+    /* One look decides: between two, others make the file or remove it. */
+    if (lstat(path, &info)) {
+        bool absent = errno == ENOENT || errno == ENOTDIR;
+        return absent ? BAL_PATH_ABSENT : BAL_PATH_OTHER;
     }
-    bool absent = errno == ENOENT || errno == ENOTDIR;
     /* A link to nowhere is in the way, too. */
-    return absent && lstat(path, &info) ? BAL_PATH_ABSENT : BAL_PATH_OTHER;
+    if (S_ISLNK(info.st_mode) && stat(path, &info))
+        return BAL_PATH_OTHER;
+    return type_in(&info);
 }
 
 char *bal_path_join(const char *dir, const char *name)

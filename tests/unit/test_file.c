@@ -1,5 +1,7 @@
 /* Files, directories, paths and locks, on a real file system. */
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -229,6 +231,41 @@ static void paths_know_their_types(void)
     CHECK(bal_path_type_of(at("plain/x")) == BAL_PATH_ABSENT);
 }
 
+typedef struct coming_file {
+    char path[512];
+    atomic_bool done;
+} coming_file;
+
+static void *come_and_go(void *ctx)
+{
+    coming_file *file = ctx;
+
+    while (!atomic_load(&file->done)) {
+        int fd = open(file->path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        if (fd >= 0)
+            close(fd);
+        unlink(file->path);
+    }
+    return NULL;
+}
+
+static void a_file_that_others_make_and_remove_is_there_or_not(void)
+{
+    coming_file file = { .done = false };
+    pthread_t other;
+    size_t odd = 0;
+
+    snprintf(file.path, sizeof(file.path), "%s", at("coming"));
+    CHECK(!pthread_create(&other, NULL, come_and_go, &file));
+    for (size_t i = 0; i < 100000; i++) {
+        bal_path_type type = bal_path_type_of(file.path);
+        odd += type != BAL_PATH_FILE && type != BAL_PATH_ABSENT;
+    }
+    atomic_store(&file.done, true);
+    CHECK(!pthread_join(other, NULL));
+    CHECK(odd == 0);
+}
+
 static void joined_paths_have_one_slash(void)
 {
     static const char *const rows[][3] = {
@@ -341,6 +378,7 @@ static const check_test tests[] = {
     { TEST(a_tree_is_removed_but_not_what_its_links_lead_to) },
     { TEST(a_directory_is_listed_bytewise) },
     { TEST(paths_know_their_types) },
+    { TEST(a_file_that_others_make_and_remove_is_there_or_not) },
     { TEST(joined_paths_have_one_slash) },
     { TEST(real_paths_have_no_links_and_no_dots) },
     { TEST(a_path_holds_itself_and_what_is_below) },
