@@ -21,6 +21,7 @@ typedef struct bal_transfer {
     double again;   /* bal_clock_ticks of the next try */
     double seconds; /* the time that a try has */
     size_t header_bytes;
+    bal_buf head; /* BAL_HTTP_HEAD: the lines, as they came */
     bal_buf body;
     int rc; /* why body was not taken: EIO too long, ENOMEM; 0: it was */
     char text[CURL_ERROR_SIZE];
