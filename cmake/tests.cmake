@@ -93,6 +93,18 @@ foreach(label unit contract)
     endforeach()
 endforeach()
 
+# ---- an S3 server, for as long as a test runs that asks for it ------------------
+
+set(server ${dir}/support/s3-server)
+foreach(verb up down)
+    bal_test(s3-${verb} fixture ${BAL_PYTHON} ${server} ${verb}
+             ${PROJECT_BINARY_DIR}/s3)
+endforeach()
+set_tests_properties(s3-up PROPERTIES FIXTURES_SETUP s3)
+set_tests_properties(s3-down PROPERTIES FIXTURES_CLEANUP s3)
+set_tests_properties(contract-backend contract-backend_remove
+                     PROPERTIES FIXTURES_REQUIRED s3)
+
 # ---- what tests/cli runs beside the program: parts of the library by argv ------
 
 file(GLOB files CONFIGURE_DEPENDS ${dir}/cli/*.c)

@@ -5,11 +5,13 @@
 #include <string.h>
 
 #include "blocks/file.h"
+#include "blocks/s3.h"
 #include "core/error.h"
 #include "core/str.h"
 
 static const bal_backend_ops *const schemes[] = {
     &bal_backend_file,
+    &bal_backend_s3,
 };
 
 enum { SCHEMES = sizeof(schemes) / sizeof(schemes[0]) };
@@ -84,6 +86,12 @@ static int check_name(const char *name, bal_error *err)
     if (name_valid(name))
         return 0;
     return bal_fail(err, BAL_EINVAL, "'%s' is not a backend's name", name);
+}
+
+int bal_backend_claim(bal_backend *self, const char *store, unsigned flags,
+                      bal_error *err)
+{
+    return self->ops->claim(self, store, flags, err);
 }
 
 int bal_backend_get(bal_backend *self, const char *name, uint64_t offset,

@@ -44,7 +44,8 @@ static size_t on_body(char *data, size_t size, size_t n, void *ctx)
 
     if (!rc)
         return size * n;
-    self->rc = rc == BAL_ENOMEM ? rc : BAL_EIO;
+    self->longer = rc != BAL_ENOMEM;
+    self->rc = self->longer ? BAL_EIO : rc;
     return 0;
 }
 
@@ -204,6 +205,7 @@ int bal_transfer_arm(bal_transfer *self, double seconds, bal_error *err)
     bal_buf_clear(&self->body);
     self->header_bytes = 0;
     self->rc = 0;
+    self->longer = false;
     self->seconds = seconds;
     self->text[0] = '\0';
     bal_curl_use()->easy_reset(self->easy);

@@ -23,7 +23,8 @@ typedef struct bal_transfer {
     size_t header_bytes;
     bal_buf head; /* BAL_HTTP_HEAD: the lines, as they came */
     bal_buf body;
-    int rc; /* why body was not taken: EIO too long, ENOMEM; 0: it was */
+    int rc;      /* why body was not taken: EIO too long, ENOMEM; 0: it was */
+    bool longer; /* the body was longer than it may be */
     char text[CURL_ERROR_SIZE];
 } bal_transfer;
 

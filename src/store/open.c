@@ -7,6 +7,7 @@
 #include "core/json.h"
 #include "core/str.h"
 #include "store/forget.h"
+#include "store/statement.h"
 
 #define DEFAULT_BACKEND "file:blocks"
 #define DEFAULT_DB      "sqlite:graph.db"
@@ -83,19 +84,50 @@ static int connect(bal_store *self, const char *db, unsigned flags,
     return rc ? rc : place_lock(self, err);
 }
 
+/* The backend, told whose it is. */
+static int open_backend(bal_backend **out, bal_store *self, const char *url,
+                        unsigned flags, bal_error *err)
+{
+    BAL_LOCAL(bal_buf) id = { 0 };
+    BAL_OWN(bal_backend) backend = NULL;
+    int rc = bal_backend_open(&backend, url, self->root, err);
+    if (!rc)
+        rc = bal_store_identity(&id, self, err);
+    if (!rc)
+        rc = bal_backend_claim(backend, bal_buf_string(&id), flags, err);
+    if (!rc)
+        *out = BAL_TAKE(backend);
+    return rc;
+}
+
 static int open_blocks(bal_store *self, bal_error *err)
 {
     BAL_OWN(bal_backend) backend = NULL;
-    int rc = bal_backend_open(&backend, self->settings[BAL_SETTING_BACKEND],
-                              self->root, err);
+    int rc = open_backend(&backend, self, self->settings[BAL_SETTING_BACKEND],
+                          0, err);
     if (rc)
         return rc;
+    bal_work_widen(self->work, backend->parallel);
     size_t cache = CACHE_BLOCKS * (size_t)self->block_size;
     rc = bal_blocks_open(&self->blocks, backend, cache, err);
     if (rc)
         return rc;
     (void)BAL_TAKE(backend);
     return 0;
+}
+
+/* Nothing is recorded that cannot be used. A store that is there already has
+ * its backend, and another one that is asked for is not to be touched. */
+static int try_backend(bal_store *self, const char *url, bal_error *err)
+{
+    BAL_LOCAL(bal_buf) there = { 0 };
+    BAL_OWN(bal_backend) backend = NULL;
+    const char *name = bal_setting_name(BAL_SETTING_BACKEND);
+    int rc = bal_graph_setting(self->graph, name, &there, err);
+
+    if (rc != BAL_ENOTFOUND)
+        return rc;
+    return open_backend(&backend, self, url, BAL_CLAIM_NOW, err);
 }
 
 /* Make the store, or finish one whose making was cut short. */
@@ -117,6 +149,9 @@ static int make(bal_store *self, const bal_store_options *options,
     if (rc)
         return rc;
     rc = connect(self, db, BAL_DB_CREATE, err);
+    if (rc)
+        return rc;
+    rc = try_backend(self, backend, err);
     if (rc)
         return rc;
     rc = bal_settings_make(self->graph, options, backend, db, err);
