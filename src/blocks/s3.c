@@ -221,7 +221,8 @@ static int take_range(const getting *self, const bal_s3_reply *reply,
     if (!read_range(&range, reply) || range.none ||
         range.first != self->offset || range.end - range.first != len)
         return strange(self->backend, self->name, err);
-    if (range.end < range.total && len != self->len)
+    if ((self->len && len > self->len) ||
+        (range.end < range.total && len != self->len))
         return strange(self->backend, self->name, err);
     if (self->len && len < self->len)
         return too_few(self->name, range.total, err);

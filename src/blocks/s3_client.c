@@ -14,7 +14,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 
-enum { RETRIES = 5, XML_MOST = 8 << 20 };
+enum { XML_MOST = 8 << 20 };
 
 /* Seconds for one try of anything; a stall ends it much earlier. */
 static const double try_seconds = 3600;
@@ -274,7 +274,7 @@ static int send_tries(bal_s3_reply *out, const bal_s3_call *call,
         if (rc)
             return rc;
         bal_transfer_end(transfer, perform(transfer), &end);
-        if (tries == RETRIES || !again(transfer, &end))
+        if (tries + 1 >= client->place.tries || !again(transfer, &end))
             return take(out, &end, err);
         double pause = pause_of(client, tries, end.asked);
         bal_trace("s3", "again=%u in=%.2f status=%d curl=%d", tries + 1, pause,

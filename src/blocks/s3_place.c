@@ -11,7 +11,9 @@ enum {
     BUCKET_MOST = 63,
     BUCKET_LEAST = 3,
     PREFIX_MOST = 512,
-    REGION_MOST = 32
+    REGION_MOST = 32,
+    TRIES = 6,
+    TRIES_MOST = 100,
 };
 
 static const char default_region[] = "us-east-1";
@@ -255,6 +257,21 @@ static int locate(bal_s3_place *self, const bal_s3_profile *profile,
     return self->ca ? 0 : bal_fail_memory(err, "a backend");
 }
 
+/* AWS's own programs have the same variable. */
+static int take_tries(bal_s3_place *self, bal_error *err)
+{
+    const char *text = getenv("AWS_MAX_ATTEMPTS");
+    uint64_t tries = TRIES;
+
+    if (text && text[0] &&
+        (bal_parse_u64(&tries, text, NULL) || !tries || tries > TRIES_MOST))
+        return bal_fail(err, BAL_EINVAL,
+                        "AWS_MAX_ATTEMPTS is 1 to %d, not '%.40s'", TRIES_MOST,
+                        text);
+    self->tries = (unsigned)tries;
+    return 0;
+}
+
 int bal_s3_place_init(bal_s3_place *self, const char *rest, bal_error *err)
 {
     bal_s3_profile profile = { 0 };
@@ -267,6 +284,8 @@ int bal_s3_place_init(bal_s3_place *self, const char *rest, bal_error *err)
         rc = take_region(self, &profile, err);
     if (!rc)
         rc = take_keys(self, &profile, err);
+    if (!rc)
+        rc = take_tries(self, err);
     return rc ? rc : locate(self, &profile, bucket, err);
 }
 

@@ -16,6 +16,7 @@ typedef struct bal_s3_place {
     const char *ca;       /* a file of certificates, NULL: the system's */
     bal_sigv4_keys keys;  /* access NULL: there are none */
     const char *endpoint; /* that was asked for, NULL: AWS */
+    unsigned tries;       /* of one request at most */
     bool tls;
 } bal_s3_place;
 
