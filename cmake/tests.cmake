@@ -190,6 +190,7 @@ endforeach()
 
 if(BAL_PYTHON AND TARGET ballast)
     bal_pytests(cli ${dir}/cli/test_*.py)
+    set_tests_properties(cli-s3 PROPERTIES FIXTURES_REQUIRED s3)
     bal_pytests(torture ${dir}/torture/test_*.py)
     if(EXISTS ${dir}/torture/crash.py)
         bal_test(crash crash ${BAL_PYTHON} ${dir}/torture/crash.py)
