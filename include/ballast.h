@@ -133,6 +133,13 @@ typedef struct bal_store_options {
     double wait;             /* seconds to wait for a lock; 0: 30 */
     unsigned flags;
     bal_work *work; /* borrowed for the store's life; required */
+    /* A folder of this machine for copies of blocks that are read of a backend
+     * that is far away, and the bytes of them at most (0: 10 GiB); NULL: none
+     * are kept. They are of this store alone, in a folder of its id there, and
+     * go when something is deleted or taken back anywhere, before the next
+     * read. */
+    const char *cache;
+    uint64_t cache_size;
 } bal_store_options;
 
 /* ENOTFOUND: no store there (without CREATE). ECONFLICT: made with other

@@ -95,6 +95,8 @@ class bal_store_options(Structure):
         ("wait", c_double),
         ("flags", c_uint),
         ("work", c_void_p),
+        ("cache", c_char_p),
+        ("cache_size", c_uint64),
     ]
 
 

@@ -183,7 +183,9 @@ class Store(native.Handle):
     changes compression). ``jobs`` is the number of threads (default:
     the usable cores), ``wait`` the seconds to wait for a lock (default 30).
     ``create=False``: NotFound if there is none. ``cache=False``: resolved views
-    are neither kept nor taken from the cache.
+    are neither kept nor taken from the cache. ``local_cache`` is a folder of this
+    machine for copies of blocks that are read from afar, ``local_cache_size`` the
+    bytes of them at most (default 10 GiB).
 
     Raises Conflict if the store has blocks of another size, Unsupported if its
     format is newer.
@@ -213,6 +215,8 @@ class Store(native.Handle):
         create: bool = True,
         wait: float | None = None,
         cache: bool = True,
+        local_cache: Path | None = None,
+        local_cache_size: int | None = None,
     ) -> None:
         work = native.create(lib.bal_work_new, jobs or 0)
         flags = native.BAL_OPEN_CREATE if create else 0
@@ -226,6 +230,8 @@ class Store(native.Handle):
             wait=wait or 0,
             flags=flags | (0 if cache else native.BAL_OPEN_NO_CACHE),
             work=work,
+            cache=None if local_cache is None else native.path_bytes(local_cache),
+            cache_size=local_cache_size or 0,
         )
         try:
             with native.Operation():

@@ -103,6 +103,24 @@ int bal_backend_get(bal_backend *self, const char *name, uint64_t offset,
     return self->ops->get(self, name, offset, len, to, err);
 }
 
+int bal_backend_get_near(bal_backend *self, const char *name, bal_buf *to,
+                         bool *copy, bal_error *err)
+{
+    *copy = false;
+    if (!self->ops->get_near)
+        return bal_backend_get(self, name, 0, 0, to, err);
+    int rc = check_name(name, err);
+    if (rc)
+        return rc;
+    return self->ops->get_near(self, name, to, copy, err);
+}
+
+void bal_backend_drop_near(bal_backend *self, const char *name)
+{
+    if (self->ops->drop_near)
+        self->ops->drop_near(self, name);
+}
+
 int bal_backend_stage(bal_backend *self, bal_staged *out, const char *name,
                       const bal_bytes *parts, size_t count, bal_error *err)
 {

@@ -34,6 +34,12 @@ typedef struct bal_backend_ops {
     /* Appends bytes [offset, offset + len); len 0: to the end. ENOTFOUND. */
     int (*get)(bal_backend *self, const char *name, uint64_t offset,
                uint64_t len, bal_buf *to, bal_error *err);
+    /* The same of a whole run, where a copy that this machine has will do;
+     * *copy: it was one. NULL: there are none. */
+    int (*get_near)(bal_backend *self, const char *name, bal_buf *to,
+                    bool *copy, bal_error *err);
+    /* A copy was not what it should be: it goes. */
+    void (*drop_near)(bal_backend *self, const char *name);
     /* Write all parts, one behind the other; write-back begins. Any number of
      * threads. */
     int (*stage)(bal_backend *self, bal_staged *out, const char *name,
@@ -85,6 +91,9 @@ BAL_CHECK int bal_backend_claim(bal_backend *self, const char *store,
 BAL_CHECK int bal_backend_get(bal_backend *self, const char *name,
                               uint64_t offset, uint64_t len, bal_buf *to,
                               bal_error *err);
+BAL_CHECK int bal_backend_get_near(bal_backend *self, const char *name,
+                                   bal_buf *to, bool *copy, bal_error *err);
+void bal_backend_drop_near(bal_backend *self, const char *name);
 BAL_CHECK int bal_backend_stage(bal_backend *self, bal_staged *out,
                                 const char *name, const bal_bytes *parts,
                                 size_t count, bal_error *err);

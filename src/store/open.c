@@ -3,9 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "blocks/near.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "core/str.h"
+#include "graph/grants.h"
 #include "store/forget.h"
 #include "store/statement.h"
 
@@ -13,6 +15,7 @@
 #define DEFAULT_DB      "sqlite:graph.db"
 #define SCHEMA          "ballast/store/1"
 #define LOCATOR_MAX     ((size_t)64 << 10)
+#define CACHE_SIZE      ((uint64_t)10 << 30)
 /* Enough that the blocks which several tensors share are decoded once. */
 #define CACHE_BLOCKS 6
 
@@ -100,11 +103,39 @@ static int open_backend(bal_backend **out, bal_store *self, const char *url,
     return rc;
 }
 
-static int open_blocks(bal_store *self, bal_error *err)
+static int epoch_now(void *ctx, uint64_t *epoch, bal_error *err)
+{
+    return bal_graph_epoch(ctx, epoch, err);
+}
+
+/* With copies in a folder of the store's own below options->cache. */
+static int keep_copies(bal_backend **backend, bal_store *self,
+                       const bal_store_options *options, bal_error *err)
+{
+    BAL_LOCAL(bal_buf) id = { 0 };
+    BAL_LOCAL(bal_buf) dir = { 0 };
+    bal_near_options near = {
+        .most = options->cache_size ? options->cache_size : CACHE_SIZE,
+        .epoch = epoch_now,
+        .ctx = self->graph,
+    };
+    int rc = bal_store_identity(&id, self, err);
+
+    if (!rc)
+        rc = bal_buf_format(&dir, err, "%s/%s", options->cache,
+                            bal_buf_string(&id));
+    near.dir = bal_buf_string(&dir);
+    return rc ? rc : bal_near_open(backend, *backend, &near, err);
+}
+
+static int open_blocks(bal_store *self, const bal_store_options *options,
+                       bal_error *err)
 {
     BAL_OWN(bal_backend) backend = NULL;
     int rc = open_backend(&backend, self, self->settings[BAL_SETTING_BACKEND],
                           0, err);
+    if (!rc && options->cache)
+        rc = keep_copies(&backend, self, options, err);
     if (rc)
         return rc;
     bal_work_widen(self->work, backend->parallel);
@@ -248,7 +279,7 @@ int bal_store_open(bal_store **out, const bal_store_options *options,
     rc = bal_settings_match(self, options, err);
     if (rc)
         return rc;
-    rc = open_blocks(self, err);
+    rc = open_blocks(self, options, err);
     if (rc)
         return rc;
     finish_deletions(self);
