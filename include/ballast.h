@@ -322,6 +322,18 @@ BAL_API const bal_facts *bal_model_facts(const bal_model *self);
  * elements unless the range ends the entry. Any number of threads. */
 BAL_API BAL_CHECK int bal_model_read(bal_model *self, size_t i, uint64_t offset,
                                      void *to, size_t len, bal_error *err);
+/* An entry that is to be read whole, and where to: as many bytes as it has. */
+typedef struct bal_entry_to {
+    size_t entry;
+    void *to;
+} bal_entry_to;
+/* All of them, by the threads of work, which tells of progress in bytes.
+ * Neighbours that share a block are best neighbours here too: one thread reads
+ * them, and the block is decoded once. After a failure (of the first row that
+ * failed) what is at the places is not said. ECANCELLED. */
+BAL_API BAL_CHECK int bal_model_read_all(bal_model *self,
+                                         const bal_entry_to *rows, size_t count,
+                                         bal_work *work, bal_error *err);
 BAL_API bal_model *bal_model_ref(bal_model *self);
 BAL_API void bal_model_free(bal_model *self);
 

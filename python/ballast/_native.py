@@ -154,6 +154,10 @@ class bal_arrays(Structure):
     ]
 
 
+class bal_entry_to(Structure):
+    _fields_ = [("entry", c_size_t), ("to", c_void_p)]
+
+
 class bal_write_options(Structure):
     _fields_ = [
         ("provenance", c_char_p),
@@ -824,6 +828,9 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "bal_model_find": (c_size_t, c_void_p, c_int, c_char_p),
     "bal_model_facts": (POINTER(bal_facts), c_void_p),
     "bal_model_read": (c_int, c_void_p, c_size_t, c_uint64, c_void_p, c_size_t, _ERR),
+    "bal_model_read_all": (
+        c_int, c_void_p, POINTER(bal_entry_to), c_size_t, c_void_p, _ERR,
+    ),
     "bal_model_ref": (c_void_p, c_void_p),
     "bal_model_free": (None, c_void_p),
     "bal_model_write": (

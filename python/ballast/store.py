@@ -20,6 +20,7 @@ from typing import Any, cast
 from . import _native as native
 from . import errors
 from ._native import lib
+from ._progress import bar, working
 from .commit import Commit, Rows, TensorInfo, table
 from .results import (
     Checked,
@@ -144,32 +145,6 @@ def _metadata(value: Mapping[str, Any] | str | None) -> bytes | None:
     if value is None or isinstance(value, str):
         return native.encode(value)
     return native.encode(json.dumps(dict(value), ensure_ascii=False, allow_nan=False))
-
-
-@contextlib.contextmanager
-def _working(progress: Any) -> Iterator[native.Operation]:
-    """An operation; progress may be a function, True (tqdm, if it is there)."""
-    with contextlib.ExitStack() as stack:
-        if progress is True:
-            progress = _bar(stack)
-        elif progress is False:
-            progress = None
-        yield stack.enter_context(native.Operation(progress))
-
-
-def _bar(stack: contextlib.ExitStack) -> native.Progress | None:
-    try:
-        from tqdm.auto import tqdm  # type: ignore[import-untyped,unused-ignore]
-    except ImportError:
-        return None
-    bar = stack.enter_context(tqdm(unit="B", unit_scale=True, leave=False))
-
-    def tell(done: int, total: int) -> None:
-        bar.total = total or None
-        bar.n = done
-        bar.refresh()
-
-    return tell
 
 
 class Store(native.Handle):
@@ -403,7 +378,7 @@ class Store(native.Handle):
                 draft.parent = ctypes.pointer(scope.resolve(parent))
             if under.commit is not None:
                 draft.anchor = ctypes.pointer(under.commit)
-            with _working(progress):
+            with working(progress):
                 change = stack.enter_context(
                     self._made(
                         lib.bal_model_minus, tuned.model, under.model, self._work
@@ -481,7 +456,7 @@ class Store(native.Handle):
                 if parent is not None:
                     draft.parent = ctypes.pointer(scope.resolve(parent))
                 report = native.bal_commit_report()
-                with _working(progress):
+                with working(progress):
                     made = native.create(
                         lib.bal_commit_view,
                         scope.tenant,
@@ -519,7 +494,7 @@ class Store(native.Handle):
         progress: Any,
     ) -> Commit:
         report = native.bal_commit_report()
-        with _working(progress):
+        with working(progress):
             made = native.create(
                 lib.bal_commit_model,
                 scope.tenant,
@@ -603,7 +578,7 @@ class Store(native.Handle):
                     return Written(os.fspath(out), what.id, tensors, size, True)
                 return self._write(scope, model, commit, told, out, force, progress)
 
-        return Checkout(model, what, write, torch, self.jobs)
+        return Checkout(model, what, write, torch, self._work)
 
     def apply(
         self,
@@ -632,7 +607,7 @@ class Store(native.Handle):
             change = stack.enter_context(scope.model(commit))
             under = self._named(scope, base, stack)
             exact = kind == "delta" and dtype is None
-            with _working(progress):
+            with working(progress):
                 arguments = (lib.bal_model_plus, under.model, change)
                 try:
                     whole = self._made(*arguments, 0, self._work)
@@ -695,7 +670,7 @@ class Store(native.Handle):
             flags=native.BAL_WRITE_FORCE if force else 0,
         )
         written = native.bal_written()
-        with _working(progress):
+        with working(progress):
             native.call(
                 lib.bal_model_write,
                 model.pointer,
@@ -858,7 +833,7 @@ class Store(native.Handle):
             sums = _Sums()
             with contextlib.ExitStack() as bars:
                 if progress is True:
-                    progress = _bar(bars)
+                    progress = bar(bars)
                 native.walk(
                     native.bal_diff_fn,
                     sums.add,
@@ -950,7 +925,7 @@ class Store(native.Handle):
             )
             if spec is not None:
                 options.commit = ctypes.pointer(scope.resolve(spec))
-            with _working(progress):
+            with working(progress):
                 proof = native.create(lib.bal_forget, scope.tenant, byref(options))
             try:
                 return _proof_of(proof, self._pointer, pointer, dry_run=dry_run)
@@ -1029,7 +1004,7 @@ class Store(native.Handle):
 
         with self._perhaps(tenant) as of, contextlib.ExitStack() as bars:
             if progress is True:
-                progress = _bar(bars)
+                progress = bar(bars)
             found = native.gather(
                 native.bal_problem_fn,
                 row,
@@ -1066,7 +1041,7 @@ class Store(native.Handle):
         flags = (native.BAL_GC_DRY_RUN if dry_run else 0) | (
             native.BAL_GC_RECOMPRESS if recompress else 0
         )
-        with self._perhaps(tenant) as of, _working(progress):
+        with self._perhaps(tenant) as of, working(progress):
             native.call(lib.bal_gc, self._pointer, of, flags, byref(report))
         return Collected(report.bytes_freed, report.blocks)
 
