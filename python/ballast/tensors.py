@@ -25,7 +25,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import _native as native
@@ -40,7 +40,7 @@ __all__ = ["Checkout", "Model"]
 
 # Name in safetensors: numpy's or ml_dtypes' name, torch's name, memoryview's
 # format, bytes of an element.
-_DTYPES: dict[str, tuple[str, str, str, int]] = {
+DTYPES: dict[str, tuple[str, str, str, int]] = {
     "BOOL": ("bool", "bool", "?", 1),
     "U8": ("uint8", "uint8", "B", 1),
     "I8": ("int8", "int8", "b", 1),
@@ -61,23 +61,23 @@ _DTYPES: dict[str, tuple[str, str, str, int]] = {
     "I64": ("int64", "int64", "q", 8),
     "U64": ("uint64", "uint64", "Q", 8),
 }
-_BY_NUMPY = {row[0]: name for name, row in _DTYPES.items()}
-_BY_TORCH = {row[1]: name for name, row in _DTYPES.items()}
+_BY_NUMPY = {row[0]: name for name, row in DTYPES.items()}
+_BY_TORCH = {row[1]: name for name, row in DTYPES.items()}
 _FOREIGN = ("BF16", "F8_E5M2", "F8_E4M3", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ")
 _RAW = {1: "uint8", 2: "uint16"}
 
-_NAMES = [
+DTYPE_NAMES = [
     native.decode(native.lib.bal_dtype_name(number))
     for number in range(native.BAL_DTYPES)
 ]
-_NUMBERS = {name: number for number, name in enumerate(_NAMES)}
+_NUMBERS = {name: number for number, name in enumerate(DTYPE_NAMES)}
 
 
 def dtype_number(name: str) -> int:
     """A dtype by its name in safetensors. Usage: there is none."""
     number = _NUMBERS.get(name.upper())
     if number is None:
-        raise errors.Usage(f"no dtype '{name}'", hint=", ".join(_NAMES))
+        raise errors.Usage(f"no dtype '{name}'", hint=", ".join(DTYPE_NAMES))
     return number
 
 
@@ -122,6 +122,22 @@ def loan(name: str, value: Any) -> Loaned:
     except ValueError as error:
         raise errors.Usage(f"tensor '{name}': {error}") from None
     return _from_buffer(name, view)
+
+
+def array_rows(arrays: Iterable[tuple[str, Loaned]], more: int = 0) -> Any:
+    """Rows of bal_array for C, and so many empty ones behind them. They borrow
+    the memory that was loaned."""
+    given = list(arrays)
+    rows = (native.bal_array * (len(given) + more))()
+    for row, (name, have) in zip(rows, given, strict=False):
+        row.name = native.encode(name)
+        row.part = native.BAL_PART_TENSOR
+        row.dtype = _NUMBERS[have.dtype]
+        row.rank = len(have.shape)
+        row.shape = (ctypes.c_uint64 * max(len(have.shape), 1))(*have.shape)
+        row.data = have.address
+        row.size = have.size
+    return rows
 
 
 def _from_torch(name: str, tensor: Any, torch: Any) -> Loaned:
@@ -310,15 +326,7 @@ class Model(native.Handle):
         if config is not None:
             side["adapter_config.json"] = config_bytes(config)
         adapter = "adapter_config.json" in side
-        rows = (native.bal_array * (len(loaned) + len(side)))()
-        for row, (key, have) in zip(rows, loaned, strict=False):
-            row.name = native.encode(key)
-            row.part = native.BAL_PART_TENSOR
-            row.dtype = _NUMBERS[have.dtype]
-            row.rank = len(have.shape)
-            row.shape = (ctypes.c_uint64 * max(len(have.shape), 1))(*have.shape)
-            row.data = have.address
-            row.size = have.size
+        rows = array_rows(loaned, more=len(side))
         for row, (key, data) in zip(rows[len(loaned) :], side.items(), strict=True):
             row.name = native.encode(key)
             row.part = native.BAL_PART_FILE
@@ -383,7 +391,7 @@ class Model(native.Handle):
 
 def _numpy_dtype(dtype: str, numpy: Any) -> Any:
     """numpy's dtype, ml_dtypes', or the unsigned integer of the same width."""
-    name, _, _, width = _DTYPES[dtype]
+    name, _, _, width = DTYPES[dtype]
     if dtype not in _FOREIGN:
         return numpy.dtype(name)
     foreign = getattr(_module("ml_dtypes"), name, None)
@@ -393,7 +401,7 @@ def _numpy_dtype(dtype: str, numpy: Any) -> Any:
 def new_numpy(info: TensorInfo) -> tuple[Any, int]:
     """An array to be filled, and its address."""
     numpy = _module("numpy")
-    if info.dtype in _DTYPES:
+    if info.dtype in DTYPES:
         array = numpy.empty(info.shape, _numpy_dtype(info.dtype, numpy))
     else:
         array = numpy.empty(info.bytes, numpy.uint8)
@@ -406,10 +414,10 @@ def new_torch(info: TensorInfo) -> tuple[Any, int]:
     if torch is None:
         raise ImportError("torch=True needs torch")
     shape = info.shape
-    name = _DTYPES[info.dtype][1] if info.dtype in _DTYPES else "uint8"
+    name = DTYPES[info.dtype][1] if info.dtype in DTYPES else "uint8"
     if info.dtype == "F4" and shape and shape[-1] % 2 == 0:
         name, shape = "float4_e2m1fn_x2", (*shape[:-1], shape[-1] // 2)
-    elif info.dtype not in _DTYPES:
+    elif info.dtype not in DTYPES:
         shape = (info.bytes,)
     dtype = getattr(torch, name, None)
     if dtype is None:
@@ -425,9 +433,9 @@ def new_buffer(info: TensorInfo) -> tuple[Any, int]:
     address."""
     view: Any = memoryview(bytearray(info.bytes))
     address = _address(view)[0] if info.bytes else 0
-    if info.dtype not in _DTYPES:
+    if info.dtype not in DTYPES:
         return view, address
-    kind = _DTYPES[info.dtype][2]
+    kind = DTYPES[info.dtype][2]
     return (view.cast(kind, info.shape) if info.bytes else view.cast(kind)), address
 
 
@@ -474,7 +482,7 @@ class Checkout(Mapping[str, Any]):
                 self._indexes[name] = i
                 self._infos[name] = TensorInfo(
                     name,
-                    _NAMES[entry.dtype],
+                    DTYPE_NAMES[entry.dtype],
                     tuple(entry.shape[: entry.rank]),
                     entry.size,
                 )
@@ -652,7 +660,7 @@ class Checkout(Mapping[str, Any]):
             place = places.get(name)
             if place is None or type(place.data) is not torch.Tensor:
                 continue
-            wanted = _DTYPES.get(self._infos[name].dtype, ("", "", "", 0))[1]
+            wanted = DTYPES.get(self._infos[name].dtype, ("", "", "", 0))[1]
             plain = (
                 place.device.type == "cpu"
                 and place.layout is torch.strided
