@@ -10,22 +10,20 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import json
-import math
 import numbers
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from ctypes import byref
 from typing import Any, cast
 
+from . import _html, errors
 from . import _native as native
-from . import errors
 from ._native import lib
-from .commit import Commit, Rows, TensorInfo, table
+from .commit import Commit, Rows, TensorInfo
+from .comparing import Diff, compare
 from .results import (
     Checked,
     Collected,
-    Diff,
-    DiffRow,
     Grant,
     Move,
     Problem,
@@ -293,11 +291,15 @@ class Store(native.Handle):
 
     def _repr_html_(self) -> str:
         if self.closed:
-            return table(("", ""), [("root", self._root), ("", "closed")])
-        return table(
-            ("", ""),
-            [("root", self._root), *self.stats().to_dict().items()],
-        )
+            word = _html.badge("plain", "closed")
+            return _html.block(f"Store {word}", {"root": self._root})
+        members: dict[str, Any] = {"root": self._root}
+        try:
+            members["tenants"] = self.tenants()
+            members.update(self.stats().to_dict())
+        except (errors.Error, RuntimeError) as error:
+            members["error"] = str(error)
+        return _html.block("Store", members)
 
     @contextlib.contextmanager
     def scope(self, tenant: str | None) -> Iterator[_Scope]:
@@ -767,7 +769,7 @@ class Store(native.Handle):
                 byref(commit),
                 limit,
             )
-        return Rows(rows, ("id", "kind", "message", "created_at"))
+        return Rows(rows, ("id", "kind", "message", "author", "created_at"))
 
     def reflog(self, tenant: str | None, ref: str | None = None) -> list[Move]:
         """How a ref (None: each) moved, newest first."""
@@ -852,27 +854,18 @@ class Store(native.Handle):
             other = self._named(scope, b, stack)
             if probe_set is not None and (one.commit is None or other.commit is None):
                 raise errors.Usage("probe_set: only commits have fingerprints")
-            answers = _Answers()
-            if one.commit is not None and other.commit is not None:
-                answers = _answers(scope, one.commit, other.commit, probe_set)
-            sums = _Sums()
             with contextlib.ExitStack() as bars:
                 if progress is True:
                     progress = _bar(bars)
-                native.walk(
-                    native.bal_diff_fn,
-                    sums.add,
-                    lib.bal_diff,
-                    one.model.pointer,
-                    other.model.pointer,
-                    self._work,
+                return compare(
+                    one,
+                    other,
+                    work=self._work,
+                    tenant=scope.tenant,
+                    probe_set=probe_set,
+                    threshold=threshold,
                     progress=progress or None,
                 )
-        names = [
-            named.text if named.commit is None else native.hex_id(named.commit)
-            for named in (one, other)
-        ]
-        return sums.diff(names, threshold, answers)
 
     # ---- sharing -----------------------------------------------------------
 
@@ -1190,144 +1183,6 @@ def _same(want: Model, got: Model) -> bool:
             if memoryview(buffers[0])[:size] != memoryview(buffers[1])[:size]:
                 return False
     return True
-
-
-class _Answers:
-    """What is known of a change of answers; nothing, unless it was compared."""
-
-    known = False
-    probe_set: str | None = None
-    total = moved = tokens = graded = 0
-    similarity = kld = noise = p_value = math.nan
-
-    @property
-    def drift(self) -> bool:
-        """Log-probabilities moved by more than they do by themselves."""
-        noise = 0.0 if math.isnan(self.noise) else self.noise
-        return self.known and self.kld > max(1e-6, noise)
-
-
-def _answers(scope: _Scope, a: Any, b: Any, prefix: str | None) -> _Answers:
-    out = _Answers()
-    one, other = ctypes.c_void_p(), ctypes.c_void_p()
-    commits = (native.bal_id * 2)(a, b)
-    native.call(
-        lib.bal_behaviour_find,
-        byref(one),
-        byref(other),
-        scope.tenant,
-        commits,
-        native.encode(prefix),
-    )
-    if not one.value:
-        return out
-    try:
-        sums = native.bal_behaviour()
-        unasked = native.bal_probe_row_fn()
-        native.call(
-            lib.bal_behaviour_compare, byref(sums), one, other, unasked, None
-        )
-        probes = lib.bal_fingerprint_probes(one)
-        out.known = sums.total > 0
-        out.probe_set = native.hex_id(lib.bal_probes_id(probes)) if out.known else None
-        out.total, out.moved = sums.total, sums.moved
-        out.tokens, out.graded = sums.tokens, sums.graded
-        out.similarity, out.kld = sums.similarity, sums.kld
-        out.noise, out.p_value = sums.kld_noise, sums.p_value
-    finally:
-        lib.bal_fingerprint_free(one)
-        lib.bal_fingerprint_free(other)
-    return out
-
-
-class _Sums:
-    """Rows of bal_diff, and what they come to."""
-
-    def __init__(self) -> None:
-        self.rows: list[DiffRow] = []
-        self.diff2 = 0.0
-        self.norm2 = 0.0
-        self.most = 0.0
-        self.most_name: str | None = None
-        self.unmeasured = False
-
-    def add(self, pointer: Any) -> None:
-        row = pointer.contents
-        change = native.BAL_CHANGES[row.change]
-        made = DiffRow(
-            native.decode(row.name),
-            change,
-            row.relative,
-            row.max_abs,
-            row.finite,
-            row.dtype_changed or change == "dtype_changed",
-        )
-        self.rows.append(made)
-        self.diff2 += row.diff2
-        self.norm2 += row.norm2
-        if change != "changed" or row.same_bits:
-            return
-        endless = math.isinf(row.diff2) or math.isinf(row.norm2)
-        nothing = math.isinf(row.relative) and row.diff2 <= 0
-        self.unmeasured |= not row.finite or endless or nothing
-        if not math.isnan(row.relative) and (
-            self.most_name is None or row.relative > self.most
-        ):
-            self.most, self.most_name = row.relative, made.tensor
-
-    @property
-    def overall(self) -> float:
-        """|b - a| / |a| over all; inf where a change is in no number."""
-        finite = math.isfinite(self.diff2) and math.isfinite(self.norm2)
-        if self.unmeasured or not finite:
-            return math.inf
-        if self.norm2 > 0:
-            return math.sqrt(self.diff2) / math.sqrt(self.norm2)
-        return math.inf if self.diff2 > 0 else 0.0
-
-    def named(self, change: str) -> list[str]:
-        """Names of the tensors of a kind of change."""
-        return [row.tensor for row in self.rows if row.change == change]
-
-    def diff(self, names: list[str], threshold: float, answers: _Answers) -> Diff:
-        """The result."""
-        lists = {name: self.named(name) for name in ("removed", "added", "reshaped")}
-        moved = (
-            self.unmeasured
-            or any(lists.values())
-            or self.most > threshold
-            or self.overall > threshold
-        )
-        evidence = None
-        if answers.known and answers.moved:
-            evidence = "answers"
-        elif answers.drift:
-            evidence = "logprobs"
-        return Diff(
-            a=names[0],
-            b=names[1],
-            shared=len(self.rows) - len(lists["removed"]) - len(lists["added"]),
-            changed=Rows(
-                [row for row in self.rows if row.change == "changed"],
-                ("tensor", "relative", "max_abs"),
-            ),
-            dtype_changed=[row.tensor for row in self.rows if row.dtype_changed],
-            relative_change=self.overall,
-            max_tensor_change=self.most,
-            max_tensor=self.most_name,
-            non_finite=[row.tensor for row in self.rows if not row.finite],
-            threshold=threshold,
-            probe_set=answers.probe_set,
-            probes_total=answers.total if answers.known else 0,
-            probes_changed=answers.moved if answers.known else 0,
-            probes_similarity=answers.similarity if evidence == "answers" else None,
-            unobserved=answers.known and moved and evidence is None,
-            evidence=evidence,
-            mean_kld=answers.kld if answers.known and answers.tokens else None,
-            p_value=answers.p_value if answers.known and answers.graded else None,
-            rows=Rows(self.rows, ("tensor", "change", "relative", "max_abs")),
-            **lists,
-        )
 
 
 @contextlib.contextmanager
