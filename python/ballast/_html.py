@@ -9,6 +9,7 @@ Every text of a file, a name or a message is made printable and escaped.
 from __future__ import annotations
 
 import html
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -77,23 +78,23 @@ def value(name: str, of: Any) -> str:
     if isinstance(of, float):
         return f"{of:.4g}"
     if isinstance(of, Mapping):
-        pairs = [f"{escaped(key)}: {value(str(key), of[key])}" for key in of]
-        return ", ".join(pairs) or value(name, None)
-    if isinstance(of, list | tuple):
-        if all(isinstance(item, int) for item in of):
-            return escaped(list(of))
+        return escaped(json.dumps(of, ensure_ascii=False)) if of else value(name, None)
+    if isinstance(of, tuple):  # a shape
+        return escaped(list(of))
+    if isinstance(of, list):
         return "<br>".join(value(name, item) for item in of) or value(name, None)
     text = str(of)
     if is_id(text):
         return f'<code title="{text}">{text[:12]}</code>'
-    if name.endswith("_at") and len(text) > 20:  # RFC 3339: seconds are enough
+    if name in ("at", "created_at", "revoked_at") and len(text) > 20:  # RFC 3339: seconds are enough
         return f'<span title="{escaped(text)}">{escaped(text[:19])}Z</span>'
     return escaped(text, lines=True)
 
 
-def _cell(name: str, of: Any) -> str:
+def _cell(name: str, of: Any, *, alone: bool = False) -> str:
     number = isinstance(of, int | float) and not isinstance(of, bool)
-    style = f"text-align:{'right' if number else 'left'};vertical-align:top"
+    align = "right" if number and not alone else "left"
+    style = f"text-align:{align};vertical-align:top"
     if name in ("tensor", "name", "root", "module"):
         style += f";{_MONO}"
     if isinstance(of, str) and "\n" in of:
@@ -124,7 +125,7 @@ def block(title: str, members: Mapping[str, Any]) -> str:
     """A thing: what it is, and a line for each of its members."""
     style = "text-align:left;vertical-align:top;font-weight:600"
     lines = [
-        f'<tr><th style="{style}">{escaped(name)}</th>{_cell(name, of)}</tr>'
+        f'<tr><th style="{style}">{escaped(name)}</th>{_cell(name, of, alone=True)}</tr>'
         for name, of in members.items()
     ]
     head = f'<div style="font-weight:600">{title}</div>' if title else ""
@@ -162,8 +163,8 @@ _STOPS = (
 )
 # Columns above which values are no longer written into cells, only beside them.
 _WRITTEN = 12
-_MODULES = 100
-_COLUMNS = 400
+_MODULES = 60
+_COLUMNS = 200
 
 
 class Cell(NamedTuple):
@@ -185,8 +186,11 @@ def _colours(at: float) -> tuple[str, str]:
         round(a * (1 - part) + b * part)
         for a, b in zip(_STOPS[start], _STOPS[start + 1], strict=True)
     ]
-    light = (0.299 * mixed[0] + 0.587 * mixed[1] + 0.114 * mixed[2]) / 255
-    return f"rgb({mixed[0]},{mixed[1]},{mixed[2]})", "#000" if light > 0.5 else "#fff"
+    linear = [(c / 255) ** 2.2 for c in mixed]
+    light = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    # Above this black has the better contrast, below it white.
+    ink = "#000" if light > 0.179 else "#fff"
+    return f"rgb({mixed[0]},{mixed[1]},{mixed[2]})", ink
 
 
 class _Scale:
@@ -204,7 +208,7 @@ class _Scale:
         if not cell.changed:
             return f"color:inherit;{_FAINT}", "·"
         if not math.isfinite(cell.value):
-            return "background:#000;color:#fff", "×"
+            return "background:#b3261e;color:#fff", "×"
         if cell.value <= 0:
             return f"color:inherit;{_FAINT}", "0"
         at = (math.log10(cell.value) - self.low) / (self.high - self.low)
@@ -213,7 +217,8 @@ class _Scale:
 
     def legend(self) -> str:
         """What colours and signs say."""
-        words = "· unchanged &nbsp; × no number: added, removed, reshaped, not finite"
+        odd = '<span style="background:#b3261e;color:#fff;padding:0 4px">×</span>'
+        words = f"· unchanged &nbsp; {odd} added, removed, reshaped or not finite"
         if not self.any:
             return f'<div style="font-size:85%">{words}</div>'
         steps = "".join(
@@ -228,10 +233,10 @@ class _Scale:
 
 
 def _heat_cell(scale: _Scale, cell: Cell | None, written: bool) -> str:
+    if cell is None:
+        return '<td style="border:0"></td>'
     size = "min-width:3.2em" if written else "min-width:1em;width:1em"
     shape = f"{size};padding:2px 1px;text-align:center;font-size:85%"
-    if cell is None:
-        return f'<td style="{shape};border:0"></td>'
     style, text = scale.style(cell)
     where = f"layer {cell.layer} {cell.module}" if cell.layer else cell.module
     said = f"{cell.value:.4g}" if math.isfinite(cell.value) else "no number"
@@ -244,12 +249,12 @@ def _heat_cell(scale: _Scale, cell: Cell | None, written: bool) -> str:
     )
 
 
-def _label(text: str) -> str:
+def _line(text: str, cells: str) -> str:
     shown = text if len(text) <= 48 else "…" + text[-47:]
     return (
-        f'<th title="{escaped(text)}" style="text-align:right;{_MONO};'
+        f'<tr style="background:transparent"><th title="{escaped(text)}" style="text-align:right;{_MONO};'
         f'font-weight:normal;white-space:nowrap;padding:1px 8px 1px 0">'
-        f"{escaped(shown)}</th>"
+        f"{escaped(shown)}</th>{cells}</tr>"
     )
 
 
@@ -265,13 +270,13 @@ def _columns(layers: Sequence[str], written: bool) -> str:
             f'font-size:85%;padding:1px">{escaped(layers[at])}</th>'
         )
     head = f'<th style="text-align:right;font-weight:normal;{_FAINT}">layer</th>'
-    return f"<tr>{head}{''.join(cells)}</tr>"
+    return f'<tr style="background:transparent">{head}{"".join(cells)}</tr>'
 
 
 def heat_map(layers: Sequence[str], cells: Sequence[Cell]) -> str:
     """A row for each kind of module, a column for each layer; what is outside of
     layers below. Each cell's title has its place and value."""
-    layers = layers[:_COLUMNS]
+    more, layers = max(len(layers) - _COLUMNS, 0), layers[:_COLUMNS]
     scale = _Scale(cell.value for cell in cells if cell.changed)
     at = {(cell.layer, cell.module): cell for cell in cells}
     written = len(layers) <= _WRITTEN
@@ -280,18 +285,20 @@ def heat_map(layers: Sequence[str], cells: Sequence[Cell]) -> str:
     lines = [_columns(layers, written)] if layers else []
     for module in inside[:_MODULES]:
         row = [_heat_cell(scale, at.get((name, module)), written) for name in layers]
-        lines.append(f"<tr>{_label(module)}{''.join(row)}</tr>")
+        lines.append(_line(module, "".join(row)))
     width = max(len(layers) - 1, 1)
     for cell in outside[:_MODULES]:
         one = _heat_cell(scale, cell, written)
         said = ""
         if not written:
             said = value("", cell.value) if cell.changed else "unchanged"
-        rest = f'<td colspan="{width}" style="text-align:left;border:0">{said}</td>'
-        lines.append(f"<tr>{_label(cell.module)}{one}{rest}</tr>")
-    left = max(len(inside) - _MODULES, 0) + max(len(outside) - _MODULES, 0)
-    if left:
-        lines.append(f"<tr>{_label(f'and {left:,} more')}</tr>")
+        style = "text-align:left;border:0;padding:1px 6px;font-size:85%"
+        rest = f'<td colspan="{width}" style="{style}">{said}</td>'
+        lines.append(_line(cell.module, one + rest))
+    rest = [len(inside) - _MODULES, len(outside) - _MODULES]
+    left = sum(max(more, 0) for more in rest)
+    if left or more:
+        lines.append(_line(f"and {left:,} more, {more:,} more layers", ""))
     return (
         f'<div style="overflow-x:auto"><table style="border-collapse:collapse">'
         f"<tbody>{''.join(lines)}</tbody></table></div>{scale.legend()}"

@@ -127,7 +127,7 @@ class Commit:
         shown = _html.block(title, members)
         if listed:
             rows = Rows(listed, ("name", "dtype", "shape", "bytes"))
-            shown += _html.details(f"{len(rows):,} tensors", rows._repr_html_())
+            shown += _html.details(f"tensors: {len(rows):,}", rows._repr_html_())
         return shown
 
 

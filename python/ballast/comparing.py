@@ -212,12 +212,12 @@ class Diff(Record):
         if most:
             head = ("tensor", "relative", "max_abs")
             rows = [[getattr(row, name) for name in head] for row in most]
-            title = f"{len(rows):,} changed tensors, the most changed first"
+            title = f"tensors that changed, the most first: {len(rows):,}"
             parts.append(_html.details(title, _html.table(head, rows)))
         others = [row for row in self.rows if row.change not in ("changed", "unchanged")]
         if others:
             pairs = [(row.tensor, row.change.replace("_", " ")) for row in others]
-            title = f"{len(pairs):,} added, removed, reshaped or in another dtype"
+            title = f"added, removed, reshaped, in another dtype: {len(pairs):,}"
             parts.append(_html.details(title, _html.table(("tensor", ""), pairs)))
         modules = (self.maps or {}).get("modules")
         if modules:

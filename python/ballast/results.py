@@ -265,7 +265,7 @@ class Proof(Record):
                 shown += f"<div>{title}: {_html.escaped(text)}</div>"
         if self.retained:
             rows = [(row["id"], row["why"]) for row in self.retained]
-            title = f"{len(rows):,} retained"
+            title = f"retained: {len(rows):,}"
             shown += _html.details(title, _html.table(("id", "why"), rows))
         if self.statement is not None:
             text = json.dumps(self.statement, indent=2, ensure_ascii=False)
