@@ -295,8 +295,8 @@ def heat_map(layers: Sequence[str], cells: Sequence[Cell]) -> str:
         style = "text-align:left;border:0;padding:1px 6px;font-size:85%"
         rest = f'<td colspan="{width}" style="{style}">{said}</td>'
         lines.append(_line(cell.module, one + rest))
-    rest = [len(inside) - _MODULES, len(outside) - _MODULES]
-    left = sum(max(more, 0) for more in rest)
+    over = [len(inside) - _MODULES, len(outside) - _MODULES]
+    left = sum(max(count, 0) for count in over)
     if left or more:
         lines.append(_line(f"and {left:,} more, {more:,} more layers", ""))
     return (

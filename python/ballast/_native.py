@@ -1230,13 +1230,18 @@ class Operation:
 
     def watch(self, done: int, total: int) -> int:
         """Go on? 0: yes."""
-        if self._noted and self.carry(self._run_handlers):
+        if self._interrupted():
             return 1
-        if self._outer is not None and self._outer._noted:
-            return self._outer.carry(self._outer._run_handlers)
         if self.progress is None:
             return 0
-        return self.carry(self._tell, done, total)
+        # Its handler runs now if a signal came while that was told.
+        return self.carry(self._tell, done, total) or self._interrupted()
+
+    def _interrupted(self) -> int:
+        for operation in (self, self._outer):
+            if operation is not None and operation._noted:
+                return operation.carry(operation._run_handlers)
+        return 0
 
     def _tell(self, done: int, total: int) -> bool:
         return self.progress is not None and self.progress(done, total) is False
