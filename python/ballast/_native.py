@@ -1412,13 +1412,13 @@ _logger = logging.getLogger("ballast")
 
 
 def _log(_ctx: int | None, level: int, area: bytes, line: bytes) -> None:
+    """To the logger "ballast"; a record's ``area`` is the part of the library."""
     with contextlib.suppress(Exception):
-        _logger.log(
-            logging.WARNING if level else logging.DEBUG,
-            "%s: %s",
-            decode(area),
-            decode(line),
-        )
+        number = logging.WARNING if level else logging.DEBUG
+        if _logger.isEnabledFor(number):
+            name = decode(area)
+            more = {"area": name}
+            _logger.log(number, "%s: %s", name, decode(line), extra=more)
 
 
 LOG = bal_log_fn(_log)

@@ -324,6 +324,7 @@ class Store(native.Handle):
         *,
         message: str,
         ref: str = "main",
+        base: Source | None = None,
         config: Any = None,
         files: Mapping[str, Any] | None = None,
         base_model: str | None = None,
@@ -336,8 +337,12 @@ class Store(native.Handle):
         """Record a model as it is; returns its :class:`Commit`.
 
         ``tensors`` is a mapping of names to arrays (see :mod:`ballast.tensors`),
-        or the path of an adapter's folder, a folder of safetensors or one
-        safetensors file. Arrays are read where they lie and must not change
+        or the path of an adapter's folder, a folder of safetensors, one
+        safetensors file, or a ``.wdelta``, which is taken as the model that it
+        makes of ``base``. Else ``base`` (a path, spec, commit or arrays) is what
+        the model was made of: its name is the ``base_model`` unless one is told,
+        and a commit is what blocks are stored by their distance from
+        (``anchor``). Arrays are read where they lie and must not change
         meanwhile. With ``config`` (a mapping, PEFT's config object, or JSON) they
         are an adapter and it is its ``adapter_config.json``; ``files`` are more
         side files by name, bytes, text, or paths. ``metadata`` is an object of
@@ -348,6 +353,7 @@ class Store(native.Handle):
         Raises Usage, Corrupt, Conflict (the ref moved), IOFailure.
         """
         with self.scope(tenant) as scope, contextlib.ExitStack() as stack:
+            under = None if base is None else self._named(scope, base, stack)
             if isinstance(tensors, Model):
                 model = tensors
             elif isinstance(tensors, Mapping):
@@ -360,13 +366,21 @@ class Store(native.Handle):
                     )
                 )
                 config = files = None
+            elif native.path_bytes(tensors).endswith(b".wdelta"):
+                model = self._from_wdelta(tensors, under, stack)
             else:
                 model = stack.enter_context(Model.from_path(tensors))
             if config is not None or files is not None:
                 raise errors.Usage("config and files: a path has its own")
+            if under is not None and not base_model:
+                # A delta knows its base by itself.
+                if model.facts.kind != native.BAL_KIND_DELTA:
+                    base_model = native.maybe(under.model.facts.name)
             draft = self._draft(scope, message, ref, base_model, metadata, author)
             if parent is not None:
                 draft.parent = ctypes.pointer(scope.resolve(parent))
+            if under is not None and under.commit is not None:
+                draft.anchor = ctypes.pointer(under.commit)
             if allow_empty:
                 draft.flags = native.BAL_DRAFT_ALLOW_EMPTY
             return self._record(
@@ -551,6 +565,24 @@ class Store(native.Handle):
         commit.nothing_changed = report.nothing_changed
         return commit
 
+    def _from_wdelta(
+        self, path: Path, base: _Named | None, stack: contextlib.ExitStack
+    ) -> Model:
+        """What a .wdelta makes of its base, once it is known to be of that."""
+        if base is None:
+            raise errors.Usage(f"'{os.fspath(path)}' needs its base", hint="base=")
+        file = native.create(lib.bal_wdelta_open, native.path_bytes(path))
+        stack.callback(lib.bal_wdelta_free, file)
+        files = (ctypes.c_void_p * 1)(file)
+        with native.Operation():
+            native.call(
+                lib.bal_wdelta_verify, files, 1, base.model.pointer, self._work, None
+            )
+        pointer = native.create(
+            lib.bal_model_from_wdelta, base.model.pointer, files, 1
+        )
+        return stack.enter_context(Model(pointer, base.model.box))
+
     def _made(self, function: Any, first: Model, second: Model, *more: Any) -> Model:
         pointer = native.create(function, first.pointer, second.pointer, *more)
         return Model(pointer, first.box, second.box)
@@ -616,6 +648,7 @@ class Store(native.Handle):
         out: Path,
         dtype: str | None = None,
         force: bool = False,
+        verify: bool = False,
         progress: Any = None,
     ) -> Written:
         """Write base plus commit as a folder that transformers loads.
@@ -625,6 +658,8 @@ class Store(native.Handle):
         ``force`` goes on, ``exact`` is False then). Adapters are folded in, views
         resolved. ``dtype`` ("BF16", "F16", "F32", "F64") rounds float tensors.
         Conflict: ``out`` is there and not empty (``force`` replaces it).
+        ``verify`` reads back what was written: Corrupt names the first tensor or
+        file that is not what it should be.
         """
         with self.scope(tenant) as scope, contextlib.ExitStack() as stack:
             commit = scope.resolve(spec)
@@ -654,7 +689,7 @@ class Store(native.Handle):
                         whole.box,
                     )
                 )
-            return self._write(
+            written = self._write(
                 scope,
                 whole,
                 commit,
@@ -667,6 +702,15 @@ class Store(native.Handle):
                 exact=exact,
                 also=under.commit,
             )
+            wrong = self._wrong(whole, out) if verify else None
+        if wrong is not None:
+            raise errors.Corrupt(f"'{wrong}' in '{written.out}' is not what it was")
+        return written
+
+    def _wrong(self, want: Model, out: Path) -> str | None:
+        """What differs first in a folder that was written; None: nothing."""
+        with native.Operation(), Model.from_path(out) as there:
+            return _first_difference(want, there)
 
     def _write(
         self,
@@ -726,7 +770,7 @@ class Store(native.Handle):
                 if json.load(stream).get("commit") != commit:
                     return False
             with Model.from_path(out) as there:
-                return _same(model, there)
+                return _first_difference(model, there) is None
         except (OSError, ValueError, AttributeError, errors.Error):
             return False
 
@@ -1157,31 +1201,35 @@ def _count(model: Model) -> tuple[int, int]:
     return len(sizes), sum(sizes)
 
 
-def _same(want: Model, got: Model) -> bool:
-    """Has got each tensor and side file of want, byte for byte?"""
+def _first_difference(want: Model, got: Model) -> str | None:
+    """The first tensor or side file of want that got has not, byte for byte."""
     for i, entry in want.entries():
         tensor = entry.part == native.BAL_PART_TENSOR and entry.form in _LISTED
         index = entry.name.endswith(b".safetensors.index.json")
         file = entry.part == native.BAL_PART_FILE and (
             entry.form == native.BAL_FORM_WHOLE and not index
         )
-        if not tensor and not file:
-            continue
-        j = lib.bal_model_find(got.pointer, entry.part, entry.name)
-        if j == native.BAL_NONE:
+        if (tensor or file) and not _has(got, want, i, entry):
+            return native.decode(entry.name)
+    return None
+
+
+def _has(got: Model, want: Model, i: int, entry: Any) -> bool:
+    j = lib.bal_model_find(got.pointer, entry.part, entry.name)
+    if j == native.BAL_NONE:
+        return False
+    there = lib.bal_model_at(got.pointer, j).contents
+    if (entry.dtype, entry.size) != (there.dtype, there.size) or (
+        entry.shape[: entry.rank] != there.shape[: there.rank]
+    ):
+        return False
+    buffers = [ctypes.create_string_buffer(_PIECE) for _ in range(2)]
+    for at in range(0, entry.size, _PIECE):
+        size = min(_PIECE, entry.size - at)
+        want.read(i, at, ctypes.addressof(buffers[0]), size)
+        got.read(j, at, ctypes.addressof(buffers[1]), size)
+        if memoryview(buffers[0])[:size] != memoryview(buffers[1])[:size]:
             return False
-        there = lib.bal_model_at(got.pointer, j).contents
-        if (entry.dtype, entry.size) != (there.dtype, there.size) or (
-            entry.shape[: entry.rank] != there.shape[: there.rank]
-        ):
-            return False
-        buffers = [ctypes.create_string_buffer(_PIECE) for _ in range(2)]
-        for at in range(0, entry.size, _PIECE):
-            size = min(_PIECE, entry.size - at)
-            want.read(i, at, ctypes.addressof(buffers[0]), size)
-            got.read(j, at, ctypes.addressof(buffers[1]), size)
-            if memoryview(buffers[0])[:size] != memoryview(buffers[1])[:size]:
-                return False
     return True
 
 
