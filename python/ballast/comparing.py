@@ -67,7 +67,9 @@ class Diff(Record):
     layers) are :class:`Group`\\ s. ``maps``, of two adapters, compares the maps
     that their factors make: a dict of ``relative_change``, ``cosine``,
     ``column_overlap``, ``row_overlap`` and ``modules``, or of ``not_compared``,
-    the reason; None of anything else.
+    the reason; None of anything else. ``probes``, where they were asked for, has
+    a dict of ``id``, ``before``, ``after``, ``moved``, ``unsure``, ``similarity``
+    and ``mean_kld`` for each that both answered.
 
     ``unobserved``: weights moved by more than ``threshold`` and no probe noticed.
     Without a common probe set ``probe_set`` is None. ``evidence`` is what noticed:
@@ -117,6 +119,7 @@ class Diff(Record):
     modules: list[Group] = field(default_factory=list)
     cells: list[Group] = field(default_factory=list)
     maps: dict[str, Any] | None = None
+    probes: list[dict[str, Any]] | None = None
     rows: list[DiffRow] = field(default_factory=list)
     document: dict[str, Any] = field(default_factory=dict)
 
@@ -226,6 +229,10 @@ class Diff(Record):
             rows = [[row[name] for name in names] for row in modules]
             inside = _html.table(names, rows)
             parts.append(_html.details("as maps, by module", inside))
+        if self.probes:
+            names = ["id", "before", "after", "moved", "similarity", "mean_kld"]
+            rows = [[row[name] for name in names] for row in self.probes]
+            parts.append(_html.details("probes", _html.table(names, rows)))
         return parts
 
 
@@ -270,6 +277,7 @@ def compare(
     tenant: int,
     probe_set: str | None,
     threshold: float,
+    probes: bool,
     progress: native.Progress | None,
 ) -> Diff:
     """The diff of two models, each with ``model``, ``text`` and ``commit``."""
@@ -284,7 +292,7 @@ def compare(
         tenant=tenant,
         probe_set=native.encode(probe_set),
         threshold=pointer(c_double(threshold)),
-        flags=native.BAL_DIFF_CELLS,
+        flags=native.BAL_DIFF_CELLS | (native.BAL_DIFF_PROBES if probes else 0),
         work=work,
         fn=told,
     )

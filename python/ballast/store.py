@@ -882,22 +882,31 @@ class Store(native.Handle):
         a: Source,
         b: Source,
         *,
+        against_base: Source | None = None,
         probe_set: str | None = None,
         threshold: float = 0.01,
+        probes: bool = False,
         progress: Any = None,
     ) -> Diff:
         """What changed from a to b, in weights and in what they answer.
 
-        ``a`` and ``b`` are what :meth:`delta` takes. Two commits with answers to
-        the same probes are compared by these, too; ``probe_set`` names the set by
-        a prefix of its id. ``threshold``: the relative change above which some
-        probe should have moved.
+        ``a`` and ``b`` are what :meth:`delta` takes. With ``against_base`` those
+        that are deltas or adapters are put onto this model first, so that the
+        change is that of the weights. Two commits with answers to the same probes
+        are compared by these, too; ``probe_set`` names the set by a prefix of its
+        id, ``probes`` also gives each probe before and after. ``threshold``: the
+        relative change above which some probe should have moved.
+
+        Raises Usage (a delta and a whole model without a base; a probe set where
+        not both are commits), NotFound, Corrupt (a delta of another base).
         """
         with self.scope(tenant) as scope, contextlib.ExitStack() as stack:
             one = self._named(scope, a, stack)
             other = self._named(scope, b, stack)
-            if probe_set is not None and (one.commit is None or other.commit is None):
-                raise errors.Usage("probe_set: only commits have fingerprints")
+            if against_base is not None:
+                under = self._named(scope, against_base, stack)
+                one = self._put_on(one, under, stack)
+                other = self._put_on(other, under, stack)
             with contextlib.ExitStack() as bars:
                 if progress is True:
                     progress = _bar(bars)
@@ -908,8 +917,23 @@ class Store(native.Handle):
                     tenant=scope.tenant,
                     probe_set=probe_set,
                     threshold=threshold,
+                    probes=probes,
                     progress=progress or None,
                 )
+
+    def _put_on(
+        self, change: _Named, base: _Named, stack: contextlib.ExitStack
+    ) -> _Named:
+        """What a delta or an adapter makes of a base; others are as they are."""
+        changes = (native.BAL_KIND_DELTA, native.BAL_KIND_ADAPTER)
+        if change.model.facts.kind not in changes:
+            return change
+        with native.Operation():
+            whole = self._made(
+                lib.bal_model_plus, base.model, change.model, 0, self._work
+            )
+        stack.enter_context(whole)
+        return _Named(whole, change.text, change.commit, change.path)
 
     # ---- sharing -----------------------------------------------------------
 

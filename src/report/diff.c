@@ -80,23 +80,29 @@ void bal_diff_whole_json(bal_json *json, const bal_diff_whole *self,
     }
 }
 
+int bal_diff_whole_write(bal_buf *to, const bal_diff_whole *self,
+                         const bal_diff_options *options, bal_error *err)
+{
+    bal_json json;
+
+    bal_json_begin(&json, to, 0);
+    bal_json_object(&json);
+    bal_json_key(&json, "schema");
+    bal_json_string(&json, "ballast/diff/1");
+    bal_diff_whole_json(&json, self, options);
+    bal_json_close(&json);
+    return bal_json_end(&json, err);
+}
+
 int bal_diff_json(char **out, bal_model *a, bal_model *b,
                   const bal_diff_options *options, bal_error *err)
 {
     BAL_LOCAL(bal_diff_whole) whole = { 0 };
     BAL_LOCAL(bal_buf) text = { 0 };
-    bal_json json;
-    int rc = bal_diff_whole_fill(&whole, a, b, options, err);
-    if (rc)
-        return rc;
 
-    bal_json_begin(&json, &text, 0);
-    bal_json_object(&json);
-    bal_json_key(&json, "schema");
-    bal_json_string(&json, "ballast/diff/1");
-    bal_diff_whole_json(&json, &whole, options);
-    bal_json_close(&json);
-    rc = bal_json_end(&json, err);
+    int rc = bal_diff_whole_fill(&whole, a, b, options, err);
+    if (!rc)
+        rc = bal_diff_whole_write(&text, &whole, options, err);
     if (rc)
         return rc;
     char *copy = bal_str_copy(bal_buf_string(&text));

@@ -25,5 +25,9 @@ bool bal_diff_whole_moved(const bal_diff_whole *self);
 /* Members from "a" on, into the open object. */
 void bal_diff_whole_json(bal_json *json, const bal_diff_whole *self,
                          const bal_diff_options *options);
+/* Appends the document of `ballast diff --json`, compact. */
+BAL_CHECK int bal_diff_whole_write(bal_buf *to, const bal_diff_whole *self,
+                                   const bal_diff_options *options,
+                                   bal_error *err);
 
 #endif

@@ -18,22 +18,13 @@ int bal_report_diff(bal_buf *to, bal_tenant *tenant, const bal_id *a,
         .tenant = tenant,
         .work = work,
     };
-    bal_json json;
 
     int rc = bal_model_from_commit(&before, tenant, a, err);
     if (!rc)
         rc = bal_model_from_commit(&after, tenant, b, err);
     if (!rc)
         rc = bal_diff_whole_fill(&whole, before, after, &options, err);
-    if (rc)
-        return rc;
-    bal_json_begin(&json, to, 0);
-    bal_json_object(&json);
-    bal_json_key(&json, "schema");
-    bal_json_string(&json, "ballast/diff/1");
-    bal_diff_whole_json(&json, &whole, &options);
-    bal_json_close(&json);
-    return bal_json_end(&json, err);
+    return rc ? rc : bal_diff_whole_write(to, &whole, &options, err);
 }
 
 int bal_report_proof(bal_buf *to, const bal_proof *proof, bal_store *store,

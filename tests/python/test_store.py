@@ -152,6 +152,116 @@ def test_diff_knows_what_probes_told(store, program, tmp_path, layer):
         store.diff("acme", "one", "two", probe_set="0000")
 
 
+def documents(got, program, store, *args):
+    """Ours and the program's."""
+    text = program("--json", "--tenant", "acme", "diff", *args, root=store.root)
+    want = json.loads(text)
+    assert want.pop("schema") == "ballast/diff/1"
+    return got.to_dict(), want
+
+
+def test_diff_of_adapters_compares_their_maps(store, program):
+    rng = numpy.random.default_rng(3)
+    front = "base_model.model.model.layers.7.self_attn.q_proj"
+    down, up = rng.standard_normal((2, 6), "f4"), rng.standard_normal((5, 2), "f4")
+    config = {
+        "peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["q_proj"],
+    }  # fmt: skip
+    turned = numpy.array([[0, 1], [-1, 0]], "f4")
+    for ref, (a, b) in {
+        "one": (down, up),
+        "same": (turned @ down, up @ turned.T),
+        "other": (down, 2 * up),
+    }.items():
+        factors = {f"{front}.lora_A.weight": a, f"{front}.lora_B.weight": b}
+        store.commit("acme", factors, config=config, message="m", ref=ref)
+    same = store.diff("acme", "one", "same")
+    assert same.maps["relative_change"] == pytest.approx(0, abs=1e-6)
+    assert same.relative_change > 0.1
+    other = store.diff("acme", "one", "other")
+    (module,) = other.maps["modules"]
+    norm = 2 * numpy.linalg.norm(up.astype("f8") @ down)
+    assert module["norm_a"] == pytest.approx(norm, rel=1e-5)
+    assert module["difference"] == pytest.approx(norm, rel=1e-5)
+    assert other.layers[0].name == "7" and other.cells[0].name == "self_attn.q_proj"
+    for ref, got in (("same", same), ("other", other)):
+        ours, want = documents(got, program, store, "one", ref)
+        assert ours == want
+        text = program("--tenant", "acme", "diff", "one", ref, root=store.root)
+        assert repr(got) == text.rstrip("\n")
+
+
+def test_diff_by_layers_and_modules_is_what_numpy_says(store):
+    a = {
+        f"model.layers.{i}.{part}.weight": numpy.full((3, 3), i + 1.0)
+        for i in range(3)
+        for part in ("mlp.up_proj", "self_attn.q_proj")
+    }
+    a["lm_head.weight"] = numpy.ones((2, 2))
+    b = {name: tensor * (1 + 0.1 * ("mlp" in name)) for name, tensor in a.items()}
+    got = store.diff("acme", a, b)
+
+    def relative(part):
+        one = numpy.concatenate([a[name].ravel() for name in a if part in name])
+        two = numpy.concatenate([b[name].ravel() for name in a if part in name])
+        return pytest.approx(numpy.linalg.norm(two - one) / numpy.linalg.norm(one))
+
+    assert [row.name for row in got.layers] == ["0", "1", "2"]
+    for row in got.layers:
+        assert row.relative == relative(f"layers.{row.name}.")
+        assert (row.tensors, row.changed, row.layer) == (2, 1, None)
+    assert {row.name: row.relative for row in got.modules} == {
+        "lm_head": 0,
+        "mlp.up_proj": relative("mlp"),
+        "self_attn.q_proj": 0,
+    }
+    found = {(row.layer, row.name): row.relative for row in got.cells}
+    assert len(found) == len(got.cells) == 7
+    assert found[("1", "mlp.up_proj")] == relative("layers.1.mlp")
+    assert found[("", "lm_head")] == 0
+
+
+def test_diff_against_a_base_is_that_of_the_weights(store, program, tmp_path):
+    base = weights(0)
+    tuned = {name: tensor * 1.5 for name, tensor in base.items()}
+    store.commit("acme", base, message="m", ref="base")
+    store.delta("acme", tuned, base="base", message="m", ref="delta")
+    store.commit("acme", tuned, message="m", ref="tuned")
+    got = store.diff("acme", "base", "delta", against_base="base")
+    assert got.relative_change == pytest.approx(0.5)
+    ours, want = documents(
+        got, program, store, "base", "delta", "--against-base", "base"
+    )
+    assert ours == want
+    same = store.diff("acme", "delta", "tuned", against_base="base")
+    assert not same.differs
+    with pytest.raises(ballast.Usage):
+        store.diff("acme", "delta", "tuned")
+    with pytest.raises(ballast.Corrupt):
+        store.diff("acme", "delta", "tuned", against_base="tuned")
+
+
+def test_diff_shows_each_probe_when_asked(store, program):
+    class Runner:
+        def __init__(self, answer):
+            self.answer = answer
+
+        def run(self, tensors, config, base_model, probes):
+            return [f"{self.answer} <{i % 2 and self.answer}>" for i in range(3)]
+
+    probes = ballast.ProbeSet.of("a", "b", "c")
+    for i, answer in enumerate(("yes", "no")):
+        store.commit("acme", weights(i), message="m")
+        ballast.fingerprint(store, "acme", "main", probes, Runner(answer))
+    got = store.diff("acme", "main~1", "main", probes=True)
+    ours, want = documents(got, program, store, "main~1", "main", "--probes")
+    assert ours == want
+    before = [row["before"] for row in got.probes]
+    assert before == ["yes <0>", "yes <yes>", "yes <0>"]
+    assert "yes &lt;yes&gt;" in got._repr_html_()
+    assert store.diff("acme", "main~1", "main").probes is None
+
+
 def test_diff_tells_what_is_not_finite_or_there(store):
     a = {"gone": numpy.ones(2, "f4"), "w": numpy.ones(4, "f4")}
     b = {"new": numpy.ones(2, "f4"), "w": numpy.full(4, numpy.nan, "f4")}
