@@ -76,7 +76,8 @@ class Diff(Record):
     "answers", "logprobs" or None. KL divergences (``mean_kld`` and its kin) are
     nats a token, None where no log-probabilities were recorded.
 
-    ``repr`` is what the program prints; a notebook shows a heat map of modules by
+    ``repr`` is what the program prints, but for how probes were asked; a notebook
+    shows a heat map of modules by
     layers and the tensors that changed most.
     """
 
@@ -156,21 +157,56 @@ class Diff(Record):
         return [*lines, *self._answers(), *self._maps()]
 
     def _answers(self) -> list[str]:
-        lines = []
-        if self.probe_set is not None:
-            moved = f"  probes: {self.probes_changed} of {self.probes_total} moved"
-            if self.probes_similarity is not None:
-                moved += f" (similarity {self.probes_similarity:.2f})"
-            lines.append(moved)
-            if self.mean_kld is not None:
-                lines.append(f"  KL divergence: {self.mean_kld:.4g} nats a token")
-        elif self.differs:
+        if self.probe_set is None:
+            said = "  no fingerprints on both commits; behavioural effect unknown"
+            return [said] if self.differs else []
+        moved = f"  probes: {self.probes_changed} of {self.probes_total} moved"
+        if self.probes_similarity is not None:
+            moved += f" (similarity {self.probes_similarity:.2f})"
+        lines = [moved]
+        if self.probes_unsure:
             lines.append(
-                "  no fingerprints on both commits; behavioural effect unknown"
+                f"  noise: {self.probes_unsure} probes answered in several ways "
+                "when asked again"
             )
+        lines += self._logprobs()
+        if self.graded:
+            lines.append(
+                f"  right answers: {self.right_a} of {self.graded} before, "
+                f"{self.right_b} after ({self.only_a} lost, {self.only_b} gained), "
+                f"p = {_short_number(self.p_value)}"
+            )
+        return [*lines, *self._outcome()]
+
+    def _logprobs(self) -> list[str]:
+        if not self.kld_tokens:
+            return []
+        first = f"  KL divergence: {_short_number(self.mean_kld)} nats a token"
+        if self.kld_low is not None:
+            low, high = _short_number(self.kld_low), _short_number(self.kld_high)
+            first += f" (95 %: {low} to {high})"
+        first += f", 99th percentile {_short_number(self.p99_kld)}"
+        second = f"  likeliest token the same: {100 * (self.same_top or 0):.2f} %"
+        if self.perplexity_ratio is not None:
+            second += f", perplexity x {self.perplexity_ratio:.4f}"
+        noise = "noise not measured (fingerprint --repeat 2)"
+        if self.noise_kld is not None:
+            noise = f"noise {_short_number(self.noise_kld)} nats a token"
+        return [f"{first}, {self.kld_tokens} tokens", f"{second}, {noise}"]
+
+    def _outcome(self) -> list[str]:
+        most = max(self.relative_change, self.max_tensor_change)
+        parts = self.added or self.removed or self.reshaped
+        moved = bool(parts) or most > self.threshold
         if self.unobserved:
-            lines.append("  UNOBSERVED CHANGE: weights moved, no probe detected it")
-        return lines
+            return ["  UNOBSERVED CHANGE: weights moved, no probe detected it"]
+        if moved and not self.probes_changed:
+            said = "seen by log-probabilities alone: weights moved, no answer did"
+            return [f"  {said}"]
+        if not self.differs and self.probes_changed:
+            said = "no weight differs: the runner does not answer the same twice"
+            return [f"  {said}"]
+        return []
 
     def _maps(self) -> list[str]:
         if self.maps is None:
@@ -242,6 +278,10 @@ def _short(name: str) -> str:
 
 def _number(of: float | None) -> str:
     return f"{math.inf if of is None else of:.4f}"
+
+
+def _short_number(of: float | None) -> str:
+    return f"{_or_inf(of):.4g}"
 
 
 def _row(given: Any) -> DiffRow:
