@@ -28,8 +28,8 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from . import _html, errors
 from . import _native as native
-from . import errors
 from ._progress import working
 from .commit import TensorInfo
 
@@ -691,7 +691,18 @@ class Checkout(Mapping[str, Any]):
         )
 
     def _repr_html_(self) -> str:
-        from .commit import table
-
-        rows = [(i.name, i.dtype, list(i.shape), i.bytes) for i in self._infos.values()]
-        return table(("tensor", "dtype", "shape", "bytes"), rows)
+        of = self.commit
+        members: dict[str, Any] = {
+            "commit": of.id,
+            "kind": of.kind,
+            "message": of.message,
+            "tensors": len(self),
+            "bytes": sum(info.bytes for info in self._infos.values()),
+        }
+        if self._files:
+            members["files"] = list(self._files)
+        word = f" {_html.badge('plain', 'closed')}" if self.closed else ""
+        title = f"Checkout of {_html.escaped(of.tenant)}{word}"
+        rows = [(i.name, i.dtype, i.shape, i.bytes) for i in self._infos.values()]
+        shown = _html.table(("name", "dtype", "shape", "bytes"), rows)
+        return _html.block(title, members) + _html.details("tensors", shown)

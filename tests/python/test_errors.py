@@ -1,10 +1,12 @@
 """Every code of the library becomes its exception, with the text."""
 
 import json
+import logging
 import os
 import pickle
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -120,15 +122,52 @@ def test_an_exception_in_a_row_ends_the_walk_and_is_raised(store):
     assert len(seen) == 1
 
 
-def test_what_the_library_warns_of_is_logged(store, program, tmp_path, caplog):
+@pytest.fixture
+def warned(store, program, tmp_path):
+    """Does something that goes through and that the library warns of."""
     key = tmp_path / "key.pem"
     program("key", "generate", "-o", str(key), root=store.root)
     key.chmod(0o644)
-    store.commit("acme", {"w": bytes(8)}, message="m")
-    store.forget("acme", None, reason="asked", key=key)
-    assert any(
-        row.name == "ballast" and row.levelname == "WARNING" for row in caplog.records
-    )
+
+    def work():
+        store.commit("acme", {"w": bytes(8)}, message="m")
+        return store.forget("acme", None, reason="asked", key=key)
+
+    return work
+
+
+def test_what_the_library_warns_of_is_logged(warned, caplog, capfd):
+    assert warned()
+    rows = [row for row in caplog.records if row.name == "ballast"]
+    assert [row.levelname for row in rows] == ["WARNING"]
+    assert rows[0].getMessage().startswith(f"{rows[0].area}: ")
+    assert "key.pem" in rows[0].getMessage()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_warnings_of_other_threads_are_logged_too(warned, caplog):
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(warned).result()
+    assert "ballast" in {row.name for row in caplog.records}
+
+
+def test_a_logger_that_is_off_is_told_nothing(warned, caplog):
+    with caplog.at_level(logging.ERROR, "ballast"):
+        assert warned()
+    assert caplog.records == []
+
+
+def test_a_handler_that_raises_harms_no_work(warned):
+    class Handler(logging.Handler):
+        def emit(self, record):
+            raise ZeroDivisionError
+
+    handler = Handler()
+    logging.getLogger("ballast").addHandler(handler)
+    try:
+        assert warned()
+    finally:
+        logging.getLogger("ballast").removeHandler(handler)
 
 
 def test_importing_needs_neither_numpy_nor_torch():
