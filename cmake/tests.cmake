@@ -200,7 +200,9 @@ if(BAL_SANITIZE MATCHES address AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
         set(python_tests ON)
         list(TRANSFORM environment APPEND ":leak_check_at_exit=0"
              REGEX "^ASAN_OPTIONS=")
-        list(APPEND environment "PYTHONMALLOC=malloc")
+        # A report goes past pytest, which does not survive it.
+        list(APPEND environment "PYTHONMALLOC=malloc"
+             "PYTEST_ADDOPTS=--capture=sys")
         set(launcher ${CMAKE_COMMAND} -E env "LD_PRELOAD=${asan}")
     endif()
 endif()
