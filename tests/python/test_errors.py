@@ -6,7 +6,6 @@ import os
 import pathlib
 import pickle
 import re
-import sqlite3
 import subprocess
 import sys
 
@@ -110,14 +109,24 @@ def cannot_be_written(store, tmp_path):
     ballast.Store(tmp_path / ("x" * 300))
 
 
+HOLD = """
+import sqlite3, sys
+sqlite3.connect(sys.argv[1]).execute("BEGIN IMMEDIATE")
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
 def busy(store, tmp_path):
-    holder = sqlite3.connect(os.path.join(store.root, "graph.db"))
-    holder.execute("BEGIN IMMEDIATE")
-    try:
+    """By another process: locks of files do not part two SQLites of one."""
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, os.path.join(store.root, "graph.db")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as holder:
+        holder.stdout.readline()
         with ballast.Store(store.root, wait=0.01) as other:
             other.commit("acme", {"w": bytes(4)}, message="m")
-    finally:
-        holder.close()
 
 
 def newer(store, tmp_path):
