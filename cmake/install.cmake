@@ -28,4 +28,6 @@ if(BAL_PACKAGE)
             RENAME libballast.so COMPONENT python)
     install(PROGRAMS $<TARGET_FILE:ballast> DESTINATION ${SKBUILD_SCRIPTS_DIR}
             COMPONENT python)
+    install(FILES LICENSE NOTICE DESTINATION ${SKBUILD_METADATA_DIR}/licenses
+            COMPONENT python)
 endif()

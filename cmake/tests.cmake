@@ -198,10 +198,31 @@ if(BAL_PYTHON AND TARGET ballast)
     bal_pytests(golden ${dir}/golden/test_*.py)
 endif()
 
-# The Python package on the library that was just built; an interpreter without
-# a sanitizer's runtime cannot load one that needs it.
-if(BAL_PYTHON AND TARGET ballast AND NOT BAL_SANITIZE)
+# The Python package on the library that was just built. An interpreter has no
+# sanitizer's runtime: AddressSanitizer's, of gcc, can be loaded before it, the
+# others cannot. It then watches what Python allocates, too; leaks are for
+# conftest.py to look at, for an interpreter never frees all of its own.
+set(python_tests ON)
+if(BAL_SANITIZE)
+    set(python_tests OFF)
+endif()
+if(BAL_SANITIZE MATCHES address AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
+    execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=libasan.so
+                    OUTPUT_VARIABLE asan OUTPUT_STRIP_TRAILING_WHITESPACE)
+    if(IS_ABSOLUTE "${asan}")
+        set(python_tests ON)
+        list(TRANSFORM environment APPEND ":leak_check_at_exit=0"
+             REGEX "^ASAN_OPTIONS=")
+        # A report goes past pytest, which does not survive it.
+        list(APPEND environment "PYTHONMALLOC=malloc"
+             "PYTEST_ADDOPTS=--capture=sys")
+        set(launcher ${CMAKE_COMMAND} -E env "LD_PRELOAD=${asan}")
+    endif()
+endif()
+if(BAL_PYTHON AND TARGET ballast AND python_tests)
     list(APPEND environment "BALLAST_LIBRARY=$<TARGET_FILE:ballast-shared>"
          "PYTHONPATH=${PROJECT_SOURCE_DIR}/python")
     bal_pytests(python ${dir}/python/test_*.py)
+    # As many rounds as `make torture` is told, where `make check` takes fewer.
+    bal_pytests(torture ${dir}/python/test_leaks.py)
 endif()

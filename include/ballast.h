@@ -329,6 +329,18 @@ BAL_API const bal_facts *bal_model_facts(const bal_model *self);
  * elements unless the range ends the entry. Any number of threads. */
 BAL_API BAL_CHECK int bal_model_read(bal_model *self, size_t i, uint64_t offset,
                                      void *to, size_t len, bal_error *err);
+/* An entry that is to be read whole, and where to: as many bytes as it has. */
+typedef struct bal_entry_to {
+    size_t entry;
+    void *to;
+} bal_entry_to;
+/* All of them, by the threads of work, which tells of progress in bytes.
+ * Neighbours that share a block are best neighbours here too: one thread reads
+ * them, and the block is decoded once. After a failure (of the first row that
+ * failed) what is at the places is not said. ECANCELLED. */
+BAL_API BAL_CHECK int bal_model_read_all(bal_model *self,
+                                         const bal_entry_to *rows, size_t count,
+                                         bal_work *work, bal_error *err);
 BAL_API bal_model *bal_model_ref(bal_model *self);
 BAL_API void bal_model_free(bal_model *self);
 
@@ -718,6 +730,32 @@ typedef int bal_diff_fn(void *ctx, const bal_diff_row *row);
  * of two deltas counts as zero there. EINVAL: a delta and something else. */
 BAL_API BAL_CHECK int bal_diff(bal_model *a, bal_model *b, bal_work *work,
                                bal_diff_fn *fn, void *ctx, bal_error *err);
+
+typedef enum bal_diff_flags {
+    BAL_DIFF_PROBES = 1, /* "probes": each, before and after */
+    BAL_DIFF_CELLS = 2,  /* "cells": each kind of module in each layer */
+} bal_diff_flags;
+
+typedef struct bal_diff_options {
+    const char *names[2];     /* what models that are no commits are called */
+    const bal_id *commits[2]; /* NULL: the model is none */
+    bal_tenant *tenant;       /* of the commits; NULL: answers are not asked */
+    const char *probe_set;    /* by a prefix of its id; NULL: one is found */
+    const double *threshold;  /* NULL: 0.01 */
+    unsigned flags;           /* bal_diff_flags */
+    bal_work *work;           /* as for bal_diff */
+    bal_diff_fn *fn;          /* each row, too; NULL: none */
+    void *ctx;
+} bal_diff_options;
+
+/* The document of `ballast diff --json`, compact, to be freed with
+ * bal_text_free: weights by tensor, layer and kind of module, adapters as maps,
+ * and what two commits answered. If fn stops it is of the rows until then.
+ * EINVAL: a delta and something else; a probe set where not both are commits.
+ * ENOTFOUND: no probes of that id. */
+BAL_API BAL_CHECK int bal_diff_json(char **out, bal_model *a, bal_model *b,
+                                    const bal_diff_options *options,
+                                    bal_error *err);
 
 /* ---- behaviour: probes ------------------------------------------------- */
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native, errors
 from .commit import Commit, TensorInfo
+from .comparing import Diff
 from .errors import (
     Busy,
     Cancelled,
@@ -26,7 +27,7 @@ from .errors import (
     Unsupported,
     Usage,
 )
-from .results import Diff, Grant, Proof
+from .results import Grant, Proof
 from .store import Store
 from .tensors import Checkout
 

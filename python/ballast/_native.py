@@ -156,6 +156,10 @@ class bal_arrays(Structure):
     ]
 
 
+class bal_entry_to(Structure):
+    _fields_ = [("entry", c_size_t), ("to", c_void_p)]
+
+
 class bal_write_options(Structure):
     _fields_ = [
         ("provenance", c_char_p),
@@ -350,6 +354,20 @@ class bal_diff_row(Structure):
 
 
 bal_diff_fn = CFUNCTYPE(c_int, c_void_p, POINTER(bal_diff_row))
+
+
+class bal_diff_options(Structure):
+    _fields_ = [
+        ("names", c_char_p * 2),
+        ("commits", _ID * 2),
+        ("tenant", c_void_p),
+        ("probe_set", c_char_p),
+        ("threshold", POINTER(c_double)),
+        ("flags", c_uint),
+        ("work", c_void_p),
+        ("fn", bal_diff_fn),
+        ("ctx", c_void_p),
+    ]
 
 
 class bal_probe(Structure):
@@ -776,6 +794,7 @@ BAL_WRITE_FORCE, BAL_WRITE_CANONICAL = 1, 2
 BAL_DRAFT_ALLOW_EMPTY = 1
 BAL_FORGET_DRY_RUN = 1
 BAL_FINDING_PROBLEM, BAL_FINDING_NOTE = range(2)
+BAL_DIFF_PROBES, BAL_DIFF_CELLS = 1, 2
 BAL_FSCK_FAST, BAL_FSCK_REPAIR = 1, 2
 BAL_GC_DRY_RUN, BAL_GC_RECOMPRESS = 1, 2
 BAL_CHANGES = (
@@ -826,6 +845,9 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "bal_model_find": (c_size_t, c_void_p, c_int, c_char_p),
     "bal_model_facts": (POINTER(bal_facts), c_void_p),
     "bal_model_read": (c_int, c_void_p, c_size_t, c_uint64, c_void_p, c_size_t, _ERR),
+    "bal_model_read_all": (
+        c_int, c_void_p, POINTER(bal_entry_to), c_size_t, c_void_p, _ERR,
+    ),
     "bal_model_ref": (c_void_p, c_void_p),
     "bal_model_free": (None, c_void_p),
     "bal_model_write": (
@@ -888,6 +910,9 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
         c_int, POINTER(c_char_p), c_void_p, _ID, POINTER(c_char_p), c_size_t, _ERR,
     ),
     "bal_diff": (c_int, c_void_p, c_void_p, c_void_p, bal_diff_fn, c_void_p, _ERR),
+    "bal_diff_json": (
+        c_int, POINTER(c_void_p), c_void_p, c_void_p, POINTER(bal_diff_options), _ERR,
+    ),
     "bal_probes_open": (c_int, _OUT, c_char_p, POINTER(bal_probes_options), _ERR),
     "bal_probes_of": (c_int, _OUT, POINTER(c_char_p), c_size_t, _ERR),
     "bal_probes_read": (c_int, _OUT, c_char_p, c_size_t, _ERR),
@@ -975,7 +1000,7 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "bal_proof_prove": (
         c_int, POINTER(c_char_p), c_void_p, c_void_p, c_uint64, c_uint64, _ERR,
     ),
-    "bal_text_free": (None, c_char_p),
+    "bal_text_free": (None, c_void_p),
     "bal_exported": (c_int, c_void_p, _ID, c_char_p, _ERR),
     "bal_stream_open": (c_int, _OUT, c_void_p, _ERR),
     "bal_stream_size": (c_uint64, c_void_p),
@@ -1122,6 +1147,15 @@ def call(function: Any, *args: Any) -> None:
         raise exception(error, code)
 
 
+def text_of(function: Any, *args: Any) -> str:
+    """As :func:`call` of what makes a text; returns a copy."""
+    pointer = create(function, *args)
+    try:
+        return decode(ctypes.cast(pointer, c_char_p).value)
+    finally:
+        lib.bal_text_free(pointer)
+
+
 def create(function: Any, *args: Any) -> int:
     """As :func:`call` of what makes something; returns the pointer to it."""
     out = c_void_p()
@@ -1205,13 +1239,18 @@ class Operation:
 
     def watch(self, done: int, total: int) -> int:
         """Go on? 0: yes."""
-        if self._noted and self.carry(self._run_handlers):
+        if self._interrupted():
             return 1
-        if self._outer is not None and self._outer._noted:
-            return self._outer.carry(self._outer._run_handlers)
         if self.progress is None:
             return 0
-        return self.carry(self._tell, done, total)
+        # Its handler runs now if a signal came while that was told.
+        return self.carry(self._tell, done, total) or self._interrupted()
+
+    def _interrupted(self) -> int:
+        for operation in (self, self._outer):
+            if operation is not None and operation._noted:
+                return operation.carry(operation._run_handlers)
+        return 0
 
     def _tell(self, done: int, total: int) -> bool:
         return self.progress is not None and self.progress(done, total) is False
@@ -1382,13 +1421,13 @@ _logger = logging.getLogger("ballast")
 
 
 def _log(_ctx: int | None, level: int, area: bytes, line: bytes) -> None:
+    """To the logger "ballast"; a record's ``area`` is the part of the library."""
     with contextlib.suppress(Exception):
-        _logger.log(
-            logging.WARNING if level else logging.DEBUG,
-            "%s: %s",
-            decode(area),
-            decode(line),
-        )
+        number = logging.WARNING if level else logging.DEBUG
+        if _logger.isEnabledFor(number):
+            name = decode(area)
+            more = {"area": name}
+            _logger.log(number, "%s: %s", name, decode(line), extra=more)
 
 
 LOG = bal_log_fn(_log)

@@ -13,34 +13,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import errors
-from ._wdelta_native import Array, Job, Tensor
+from ._wdelta_native import Job, Tensor
+from .tensors import DTYPES, Loaned, loan
 
 if TYPE_CHECKING:
     import numpy as np
 
 Arrays = dict[str, "np.ndarray[Any, Any]"]
-
-_DTYPES = {
-    "bool": "BOOL",
-    "int8": "I8",
-    "uint8": "U8",
-    "int16": "I16",
-    "uint16": "U16",
-    "int32": "I32",
-    "uint32": "U32",
-    "int64": "I64",
-    "uint64": "U64",
-    "float16": "F16",
-    "bfloat16": "BF16",
-    "float32": "F32",
-    "float64": "F64",
-    "complex64": "C64",
-    "float8_e4m3fn": "F8_E4M3",
-    "float8_e5m2": "F8_E5M2",
-    "float8_e4m3fnuz": "F8_E4M3FNUZ",
-    "float8_e5m2fnuz": "F8_E5M2FNUZ",
-    "float8_e8m0fnu": "F8_E8M0",
-}
 
 # What float32 does not hold exactly: stays what it is.
 _KEPT = frozenset(
@@ -49,66 +28,34 @@ _KEPT = frozenset(
 
 # What numpy reads them as: floats that it has not, as their bits.
 _NUMPY = {
-    dtype: "uint8" if dtype.startswith("F8") else word
-    for word, dtype in _DTYPES.items()
+    dtype: "uint8" if dtype.startswith("F8") else row[0]
+    for dtype, row in DTYPES.items()
 } | {"BF16": "uint16"}
 
 _CHUNK = 4 << 20  # elements read at once
 
 
-def _dtype(name: str, word: str) -> str:
-    if word not in _DTYPES:
-        raise errors.Unsupported(f"tensor '{name}': no dtype {word} in a model")
-    return _DTYPES[word]
+def _loaned(name: str, value: Any) -> Loaned:
+    """What has elements of a dtype; not what is only bytes."""
+    if hasattr(value, "detach") and not hasattr(value, "data_ptr"):
+        value = value.detach().cpu().numpy()
+    if not hasattr(value, "dtype") and not hasattr(value, "__dlpack__"):
+        raise TypeError(
+            f"Cannot convert tensor '{name}' of type {type(value)} to numpy."
+        )
+    return loan(name, value)
 
 
-def _of_torch(name: str, tensor: Any) -> Array:
-    plain = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
-    word = str(plain.dtype).removeprefix("torch.")
-    size = plain.numel() * plain.element_size()
-    shape = tuple(plain.shape)
-    return Array(_dtype(name, word), shape, plain.data_ptr(), size, plain)
-
-
-def _of_numpy(name: str, array: Any) -> Array:
-    import numpy as np
-
-    word = _dtype(name, array.dtype.name)
-    plain = np.ascontiguousarray(array)
-    if array.dtype.byteorder == ">":
-        plain = plain.astype(array.dtype.newbyteorder("<"))
-    return Array(word, tuple(array.shape), plain.ctypes.data, plain.nbytes, plain)
-
-
-def _of_any(name: str, value: Any) -> Array:
-    """A torch tensor, or an array of numpy, or what numpy takes for one."""
-    if hasattr(value, "data_ptr") and hasattr(value, "detach"):
-        return _of_torch(name, value)
-    if hasattr(value, "__array_interface__") and hasattr(value, "dtype"):
-        import numpy as np
-
-        return _of_numpy(name, np.asarray(value))
-    try:
-        return _of_numpy(name, value.detach().cpu().numpy())
-    except AttributeError:
-        pass
-    if hasattr(value, "__dlpack__"):
-        import numpy as np
-
-        return _of_numpy(name, np.from_dlpack(value))
-    raise TypeError(f"Cannot convert tensor '{name}' of type {type(value)} to numpy.")
-
-
-def arrays_of(state: Mapping[str, Any]) -> dict[str, Array]:
+def arrays_of(state: Mapping[str, Any]) -> dict[str, Loaned]:
     """The memory of a state dict, by name, sorted.
 
     Raises:
         TypeError: a value that is no tensor.
     """
-    return {name: _of_any(name, state[name]) for name in sorted(state)}
+    return {name: _loaned(name, state[name]) for name in sorted(state)}
 
 
-def hash_of(arrays: Mapping[str, Array]) -> str:
+def hash_of(arrays: Mapping[str, Loaned]) -> str:
     """SHA-256 over each array's name and bytes, in this order."""
     digest = hashlib.sha256()
     for name, array in arrays.items():
@@ -137,7 +84,7 @@ def _floats(bits: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
         return upper.view(np.float32)
     if not dtype.startswith("F8"):
         return bits.astype(np.float32)
-    word = next(word for word, of in _DTYPES.items() if of == dtype)
+    word = DTYPES[dtype][0]
     with contextlib.suppress(ImportError):
         ml_dtypes: Any = importlib.import_module("ml_dtypes")
         floats: np.ndarray[Any, Any] = bits.view(getattr(ml_dtypes, word))
@@ -200,12 +147,12 @@ def _others(job: Job, model: int, names: Iterable[str]) -> int:
     nowhere = mmap.mmap(-1, max(1, *sizes.values()))
     address = np.frombuffer(nowhere, np.uint8).ctypes.data
     arrays = {
-        name: Array("F32", tensor.shape, address, sizes[name], nowhere)
+        name: Loaned("F32", tensor.shape, address, sizes[name], nowhere)
         for name, tensor in tensors.items()
     }
     wide = _read(job, {name: (model, tensors[name]) for name in names}, frozenset())
     for name, array in wide.items():
-        arrays[name] = _of_numpy(name, array)
+        arrays[name] = loan(name, array)
     return job.model_of("base", arrays)
 
 

@@ -7,19 +7,16 @@ A `Job` opens models and files, and frees them all, the last one first, when its
 from __future__ import annotations
 
 import ctypes
-import functools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, NamedTuple, TypeVar
 
 from ._native import (
     WATCH,
     Operation,
-    bal_array,
     bal_arrays,
     bal_wdelta_info,
     bal_wdelta_options,
@@ -32,19 +29,11 @@ from ._native import (
     path_bytes,
     texts,
 )
+from .tensors import DTYPE_NAMES, Loaned, array_rows, dtype_number
 
 _Item = TypeVar("_Item")
 
 _TENSOR = 0  # BAL_PART_TENSOR
-
-
-@functools.cache
-def _dtypes() -> dict[str, int]:
-    """The dtypes of safetensors, by name."""
-    names: dict[str, int] = {}
-    while (name := lib.bal_dtype_name(len(names)).decode()) != "unknown":
-        names[name] = len(names)
-    return names
 
 
 class Tensor(NamedTuple):
@@ -54,17 +43,6 @@ class Tensor(NamedTuple):
     dtype: str  # as in safetensors, "BF16"
     shape: tuple[int, ...]
     size: int  # bytes
-
-
-@dataclass(frozen=True)
-class Array:
-    """Memory that a model is made of. `keeps` is what holds it."""
-
-    dtype: str
-    shape: tuple[int, ...]
-    address: int
-    size: int  # bytes
-    keeps: object
 
 
 class Row(NamedTuple):
@@ -144,18 +122,9 @@ class Job:
             lib.bal_model_from_path, lib.bal_model_free, path_bytes(path)
         )
 
-    def model_of(self, name: str, arrays: Mapping[str, Array]) -> int:
+    def model_of(self, name: str, arrays: Mapping[str, Loaned]) -> int:
         """Arrays in memory as a model called `name`; they are not copied."""
-        dtypes = _dtypes()
-        rows = (bal_array * max(1, len(arrays)))()
-        for row, (key, array) in zip(rows, arrays.items()):
-            row.name = key.encode("utf-8")
-            row.part = _TENSOR
-            row.dtype = dtypes[array.dtype]
-            row.rank = len(array.shape)
-            row.shape = (ctypes.c_uint64 * max(1, len(array.shape)))(*array.shape)
-            row.data = array.address
-            row.size = array.size
+        rows = array_rows(arrays.items())
         given = bal_arrays(name=name.encode(), rows=rows, count=len(arrays))
         self._kept.append(arrays)
         return self._make(
@@ -165,7 +134,7 @@ class Job:
     def wide(self, model: int) -> int:
         """The model with its floats as F32."""
         return self._make(
-            lib.bal_model_cast, lib.bal_model_free, model, _dtypes()["F32"]
+            lib.bal_model_cast, lib.bal_model_free, model, dtype_number("F32")
         )
 
     def sum(self, model: int, files: Sequence[int]) -> int:
@@ -180,14 +149,13 @@ class Job:
 
     def tensors(self, model: int) -> dict[str, Tensor]:
         """Its tensors, by name."""
-        names = list(_dtypes())
         found: dict[str, Tensor] = {}
         for i in range(lib.bal_model_count(model)):
             entry = lib.bal_model_at(model, i).contents
             if entry.part == _TENSOR:
                 shape = tuple(entry.shape[: entry.rank])
                 found[decode(entry.name)] = Tensor(
-                    i, names[entry.dtype], shape, entry.size
+                    i, DTYPE_NAMES[entry.dtype], shape, entry.size
                 )
         return found
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, SupportsIndex, overload
+
+from . import _html
 
 __all__ = ["Commit", "Rows", "TensorInfo"]
 
@@ -104,17 +105,41 @@ class Commit:
         )
 
     def _repr_html_(self) -> str:
-        names = ("id", "tenant", "kind", "message", "author", "created_at")
-        rows = [(name, getattr(self, name)) for name in names]
-        if self.base_model:
-            rows.append(("base_model", self.base_model))
-        if self.recipe:
-            rows.append(("method", self.recipe.get("method")))
-        return table(("", ""), rows)
+        names = ["id", "ref", "parent", "kind", "message", "author", "created_at"]
+        names += ["base_model", "metadata", "anchor", "tensors", "bytes"]
+        names += ["stored_bytes", "new_blocks", "reused_blocks", "changed"]
+        names += ["unchanged", "added", "removed", "reshaped", "residual"]
+        members = {
+            name: of
+            for name in names
+            if (of := getattr(self, name)) not in (None, {}) and name != "tensors"
+        }
+        listed = self.tensors if isinstance(self.tensors, list) else None
+        if self.tensors is not None:
+            members["tensors"] = self.tensors if listed is None else len(listed)
+        if self.recipe is not None:
+            members["method"] = self.recipe.get("method")
+            members["inputs"] = [_input(row) for row in self.recipe.get("inputs", [])]
+            members["parameters"] = self.recipe.get("parameters")
+        title = f"Commit of {_html.escaped(self.tenant)}"
+        if self.nothing_changed:
+            title += f" {_html.badge('plain', 'nothing changed')}"
+        shown = _html.block(title, members)
+        if listed:
+            rows = Rows(listed, ("name", "dtype", "shape", "bytes"))
+            shown += _html.details(f"tensors: {len(rows):,}", rows._repr_html_())
+        return shown
+
+
+def _input(row: Mapping[str, Any]) -> str:
+    weight = "" if row.get("weight") is None else f" × {row['weight']}"
+    of = row.get("commit") or row.get("manifest") or ""
+    return f"{row.get('tenant', '')}:{of[:12]}{weight}"
 
 
 class Rows(list[Any]):
-    """A list that shows itself as lines, and as a table in a notebook."""
+    """A list that shows itself as lines, and as a table in a notebook; so does a
+    slice of it."""
 
     columns: tuple[str, ...] = ()
 
@@ -122,39 +147,30 @@ class Rows(list[Any]):
         super().__init__(rows)
         self.columns = tuple(columns)
 
+    @overload
+    def __getitem__(self, at: SupportsIndex) -> Any: ...
+    @overload
+    def __getitem__(self, at: slice) -> Rows: ...
+    def __getitem__(self, at: SupportsIndex | slice) -> Any:
+        found = super().__getitem__(at)
+        return Rows(found, self.columns) if isinstance(at, slice) else found
+
     def __repr__(self) -> str:
         return "[" + ",\n ".join(str(row) for row in self) + "]"
 
     def _repr_html_(self) -> str:
-        return table(
-            self.columns,
-            [[getattr(row, name) for name in self.columns] for row in self],
-        )
+        rows = [[_cell(row, name) for name in self.columns] for row in self]
+        return _html.table(self.columns, rows)
+
+
+def _cell(row: Any, name: str) -> Any:
+    of = getattr(row, name)
+    return first_line(of) if name == "message" else of
 
 
 def first_line(text: str) -> str:
-    """The first line of a message, 72 characters at most."""
+    """The first line of a message, 72 characters at most, without what could move
+    other text about."""
     lines = text.splitlines()
-    line = lines[0] if lines else ""
+    line = _html.printable(lines[0] if lines else "")
     return line if len(line) <= 72 else line[:71] + "…"
-
-
-def table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    """An HTML table of plain values."""
-    cells = "".join(f"<th>{html.escape(name)}</th>" for name in head)
-    lines = [
-        "<tr>" + "".join(f"<td>{html.escape(_short(v))}</td>" for v in row) + "</tr>"
-        for row in rows
-    ]
-    return (
-        f"<table><thead><tr>{cells}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
-    )
-
-
-def _short(value: object) -> str:
-    if value is None:
-        return ""
-    text = f"{value:.4g}" if isinstance(value, float) else str(value)
-    if len(text) == 64 and all(c in "0123456789abcdef" for c in text):
-        return text[:12]
-    return text

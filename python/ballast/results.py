@@ -7,18 +7,17 @@ attributes, ``to_dict()`` gives the document. Sizes are bytes.
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
-from .commit import table
+from . import _html
 
 __all__ = [
     "Checked",
     "Collected",
-    "Diff",
-    "DiffRow",
     "Grant",
     "Move",
     "Problem",
@@ -64,7 +63,7 @@ class Record:
         }
 
     def _repr_html_(self) -> str:
-        return table(("", ""), self.to_dict().items())
+        return _html.block(type(self).__name__, self.to_dict())
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,8 @@ class Move(Record):
 
     def __str__(self) -> str:
         old, new = (self.old or "0" * 12)[:12], (self.new or "0" * 12)[:12]
-        return f"{self.ref}@{{{self.n}}}  {self.op}  {old} -> {new}  {self.message}"
+        message = _html.printable(self.message)
+        return f"{self.ref}@{{{self.n}}}  {self.op}  {old} -> {new}  {message}"
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,8 @@ class Problem(Record):
     detail: str
 
     def __str__(self) -> str:
-        return f"{self.kind}  {self.what}  {self.detail}".rstrip()
+        text = f"{self.kind}  {self.what}  {self.detail}".rstrip()
+        return _html.printable(text)
 
 
 @dataclass(frozen=True)
@@ -152,6 +153,16 @@ class Checked(Record):
 
     def __bool__(self) -> bool:
         return self.ok
+
+    def _repr_html_(self) -> str:
+        word = _html.badge(*(("good", "ok") if self.ok else ("bad", "problems")))
+        shown = _html.block(f"fsck {word}", self.checked)
+        for title, found in (("problems", self.problems), ("expected", self.expected)):
+            rows = [(row.kind, row.what, row.detail) for row in found]
+            if rows:
+                shown += f"<div>{title}</div>"
+                shown += _html.table(("kind", "what", "detail"), rows)
+        return shown
 
 
 @dataclass(frozen=True)
@@ -175,129 +186,6 @@ class Stats(Record):
     stored_bytes: int
     dedup_ratio: float
     compression_ratio: float
-
-
-@dataclass(frozen=True)
-class DiffRow(Record):
-    """One tensor. ``change``: changed, unchanged, added, removed, reshaped or
-    dtype_changed. ``relative`` is |b - a| / |a| in 2-norms (inf if |a| is 0, NaN
-    if a difference is), ``max_abs`` the largest difference of an element."""
-
-    tensor: str
-    change: str
-    relative: float
-    max_abs: float
-    finite: bool
-    dtype_changed: bool
-
-
-@dataclass(frozen=True, repr=False)
-class Diff(Record):
-    """What changed from a to b, in weights and in what they answer.
-
-    ``rows`` has every tensor; ``changed`` those that changed, ``removed``,
-    ``added``, ``reshaped``, ``dtype_changed`` and ``non_finite`` are names.
-    ``relative_change`` is |b - a| / |a| over all. ``unobserved``: weights moved by
-    more than ``threshold`` and no probe noticed. Without a common probe set
-    ``probe_set`` is None. ``repr`` is what the program prints.
-    """
-
-    a: str
-    b: str
-    shared: int
-    changed: list[DiffRow]
-    removed: list[str]
-    added: list[str]
-    reshaped: list[str]
-    dtype_changed: list[str]
-    relative_change: float
-    max_tensor_change: float
-    max_tensor: str | None
-    non_finite: list[str]
-    threshold: float
-    probe_set: str | None
-    probes_total: int
-    probes_changed: int
-    probes_similarity: float | None
-    unobserved: bool
-    evidence: str | None
-    mean_kld: float | None = None
-    p_value: float | None = None
-    rows: list[DiffRow] = field(default_factory=list)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON document's members."""
-        document = super().to_dict()
-        del document["rows"]
-        for name in ("mean_kld", "p_value"):
-            if getattr(self, name) is None:
-                del document[name]
-        names = ("tensor", "relative", "max_abs")
-        document["changed"] = [
-            {name: row[name] for name in names} for row in document["changed"]
-        ]
-        return document
-
-    @property
-    def differs(self) -> bool:
-        """True if any tensor is not the same."""
-        return any(row.change != "unchanged" for row in self.rows)
-
-    def __repr__(self) -> str:
-        return "\n".join((f"{_short(self.a)} -> {_short(self.b)}", *self._lines()))
-
-    def _lines(self) -> list[str]:
-        line = (
-            f"  tensors: {len(self.changed)} changed of {self.shared} shared, "
-            f"{len(self.removed)} removed, {len(self.added)} added"
-        )
-        only = [r for r in self.rows if r.change == "dtype_changed"]
-        for count, what in (
-            (len(self.reshaped), "reshaped"),
-            (len(only), "in another dtype"),
-            (len(self.non_finite), "not finite"),
-        ):
-            line += f", {count} {what}" if count else ""
-        lines = [
-            line,
-            f"  relative change: {self.relative_change:.4f} overall, "
-            f"{self.max_tensor_change:.4f} in the most changed tensor "
-            f"({self.max_tensor or '-'})",
-        ]
-        if self.probe_set is not None:
-            moved = f"  probes: {self.probes_changed} of {self.probes_total} moved"
-            if self.probes_similarity is not None:
-                moved += f" (similarity {self.probes_similarity:.2f})"
-            lines.append(moved)
-            if self.mean_kld is not None:
-                lines.append(f"  KL divergence: {self.mean_kld:.4g} nats a token")
-        elif self.differs:
-            lines.append(
-                "  no fingerprints on both commits; behavioural effect unknown"
-            )
-        if self.unobserved:
-            lines.append(
-                "  UNOBSERVED CHANGE: weights moved, no probe detected it"
-            )
-        return lines
-
-    def _repr_html_(self) -> str:
-        most = sorted(self.changed, key=lambda row: -row.relative)[:50]
-        finite = [row.relative for row in most if math.isfinite(row.relative)]
-        top = max(finite, default=0)
-        lines = []
-        for row in most:
-            share = row.relative / top if top and math.isfinite(row.relative) else 1
-            lines.append(
-                f'<tr style="background:rgba(220,60,40,{0.6 * share:.3f})">'
-                f"<td>{_escape(row.tensor)}</td><td>{row.relative:.4g}</td>"
-                f"<td>{row.max_abs:.4g}</td></tr>"
-            )
-        return (
-            f"<pre>{_escape(repr(self))}</pre><table><thead><tr><th>tensor</th>"
-            "<th>relative</th><th>max_abs</th></tr></thead>"
-            f"<tbody>{''.join(lines)}</tbody></table>"
-        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -354,20 +242,39 @@ class Proof(Record):
                 f"{len(self.broken_views)} composite(s) now reference a deleted "
                 f"input and will refuse to resolve: {views}"
             )
-        lines += [f"PROBLEM: {text}" for text in self.problems]
-        lines += [f"note: {text}" for text in self.notes]
+        lines += [f"PROBLEM: {_html.printable(text)}" for text in self.problems]
+        lines += [f"note: {_html.printable(text)}" for text in self.notes]
         return "\n".join([*lines, *(["verified"] if self.verified else [])])
 
-
-def _short(name: str) -> str:
-    is_id = len(name) == 64 and not set(name) - set("0123456789abcdef")
-    return name[:12] if is_id else name
+    def _repr_html_(self) -> str:
+        kind, word = "good", "verified"
+        if self.dry_run:
+            kind, word = "plain", "dry run: nothing was removed"
+        elif not self.verified:
+            kind, word = "bad", "not verified"
+        names = ["tenant", "reason", "attestation", "signed", "key_id", "log_index"]
+        names += ("commits", "manifests", "blocks", "bytes_freed", "revoked_grants")
+        members = {name: getattr(self, name) for name in names}
+        members["broken_views"] = [_short_view(view) for view in self.broken_views]
+        if self.dry_run:
+            for name in ("attestation", "signed", "key_id", "log_index"):
+                del members[name]
+        shown = _html.block(f"Proof of deletion {_html.badge(kind, word)}", members)
+        for title, texts in (("PROBLEM", self.problems), ("note", self.notes)):
+            for text in texts:
+                shown += f"<div>{title}: {_html.escaped(text)}</div>"
+        if self.retained:
+            rows = [(row["id"], row["why"]) for row in self.retained]
+            title = f"retained: {len(rows):,}"
+            shown += _html.details(title, _html.table(("id", "why"), rows))
+        if self.statement is not None:
+            text = json.dumps(self.statement, indent=2, ensure_ascii=False)
+            inside = f"<pre>{_html.escaped(text, lines=True)}</pre>"
+            title = "plan" if self.dry_run else "statement"
+            shown += _html.details(title, inside)
+        return shown
 
 
 def _short_view(view: str) -> str:
     tenant, _, commit = view.partition(":")
     return f"{tenant}:{commit[:12]}"
-
-
-def _escape(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

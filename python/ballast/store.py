@@ -10,22 +10,21 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import json
-import math
 import numbers
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from ctypes import byref
 from typing import Any, cast
 
+from . import _html, errors
 from . import _native as native
-from . import errors
 from ._native import lib
-from .commit import Commit, Rows, TensorInfo, table
+from ._progress import bar, working
+from .commit import Commit, Rows, TensorInfo
+from .comparing import Diff, compare
 from .results import (
     Checked,
     Collected,
-    Diff,
-    DiffRow,
     Grant,
     Move,
     Problem,
@@ -144,32 +143,6 @@ def _metadata(value: Mapping[str, Any] | str | None) -> bytes | None:
     if value is None or isinstance(value, str):
         return native.encode(value)
     return native.encode(json.dumps(dict(value), ensure_ascii=False, allow_nan=False))
-
-
-@contextlib.contextmanager
-def _working(progress: Any) -> Iterator[native.Operation]:
-    """An operation; progress may be a function, True (tqdm, if it is there)."""
-    with contextlib.ExitStack() as stack:
-        if progress is True:
-            progress = _bar(stack)
-        elif progress is False:
-            progress = None
-        yield stack.enter_context(native.Operation(progress))
-
-
-def _bar(stack: contextlib.ExitStack) -> native.Progress | None:
-    try:
-        from tqdm.auto import tqdm  # type: ignore[import-untyped,unused-ignore]
-    except ImportError:
-        return None
-    bar = stack.enter_context(tqdm(unit="B", unit_scale=True, leave=False))
-
-    def tell(done: int, total: int) -> None:
-        bar.total = total or None
-        bar.n = done
-        bar.refresh()
-
-    return tell
 
 
 class Store(native.Handle):
@@ -299,11 +272,15 @@ class Store(native.Handle):
 
     def _repr_html_(self) -> str:
         if self.closed:
-            return table(("", ""), [("root", self._root), ("", "closed")])
-        return table(
-            ("", ""),
-            [("root", self._root), *self.stats().to_dict().items()],
-        )
+            word = _html.badge("plain", "closed")
+            return _html.block(f"Store {word}", {"root": self._root})
+        members: dict[str, Any] = {"root": self._root}
+        try:
+            members["tenants"] = self.tenants()
+            members.update(self.stats().to_dict())
+        except (errors.Error, RuntimeError) as error:
+            members["error"] = str(error)
+        return _html.block("Store", members)
 
     @contextlib.contextmanager
     def scope(self, tenant: str | None) -> Iterator[_Scope]:
@@ -328,6 +305,7 @@ class Store(native.Handle):
         *,
         message: str,
         ref: str = "main",
+        base: Source | None = None,
         config: Any = None,
         files: Mapping[str, Any] | None = None,
         base_model: str | None = None,
@@ -340,8 +318,12 @@ class Store(native.Handle):
         """Record a model as it is; returns its :class:`Commit`.
 
         ``tensors`` is a mapping of names to arrays (see :mod:`ballast.tensors`),
-        or the path of an adapter's folder, a folder of safetensors or one
-        safetensors file. Arrays are read where they lie and must not change
+        or the path of an adapter's folder, a folder of safetensors, one
+        safetensors file, or a ``.wdelta``, which is taken as the model that it
+        makes of ``base``. Else ``base`` (a path, spec, commit or arrays) is what
+        the model was made of: its name is the ``base_model`` unless one is told,
+        and a commit is what blocks are stored by their distance from
+        (``anchor``). Arrays are read where they lie and must not change
         meanwhile. With ``config`` (a mapping, PEFT's config object, or JSON) they
         are an adapter and it is its ``adapter_config.json``; ``files`` are more
         side files by name, bytes, text, or paths. ``metadata`` is an object of
@@ -352,6 +334,7 @@ class Store(native.Handle):
         Raises Usage, Corrupt, Conflict (the ref moved), IOFailure.
         """
         with self.scope(tenant) as scope, contextlib.ExitStack() as stack:
+            under = None if base is None else self._named(scope, base, stack)
             if isinstance(tensors, Model):
                 model = tensors
             elif isinstance(tensors, Mapping):
@@ -364,13 +347,21 @@ class Store(native.Handle):
                     )
                 )
                 config = files = None
+            elif native.path_bytes(tensors).endswith(b".wdelta"):
+                model = self._from_wdelta(tensors, under, stack)
             else:
                 model = stack.enter_context(Model.from_path(tensors))
             if config is not None or files is not None:
                 raise errors.Usage("config and files: a path has its own")
+            if under is not None and not base_model:
+                # A delta knows its base by itself.
+                if model.facts.kind != native.BAL_KIND_DELTA:
+                    base_model = native.maybe(under.model.facts.name)
             draft = self._draft(scope, message, ref, base_model, metadata, author)
             if parent is not None:
                 draft.parent = ctypes.pointer(scope.resolve(parent))
+            if under is not None and under.commit is not None:
+                draft.anchor = ctypes.pointer(under.commit)
             if allow_empty:
                 draft.flags = native.BAL_DRAFT_ALLOW_EMPTY
             return self._record(
@@ -409,7 +400,7 @@ class Store(native.Handle):
                 draft.parent = ctypes.pointer(scope.resolve(parent))
             if under.commit is not None:
                 draft.anchor = ctypes.pointer(under.commit)
-            with _working(progress):
+            with working(progress):
                 change = stack.enter_context(
                     self._made(
                         lib.bal_model_minus, tuned.model, under.model, self._work
@@ -487,7 +478,7 @@ class Store(native.Handle):
                 if parent is not None:
                     draft.parent = ctypes.pointer(scope.resolve(parent))
                 report = native.bal_commit_report()
-                with _working(progress):
+                with working(progress):
                     made = native.create(
                         lib.bal_commit_view,
                         scope.tenant,
@@ -525,7 +516,7 @@ class Store(native.Handle):
         progress: Any,
     ) -> Commit:
         report = native.bal_commit_report()
-        with _working(progress):
+        with working(progress):
             made = native.create(
                 lib.bal_commit_model,
                 scope.tenant,
@@ -554,6 +545,24 @@ class Store(native.Handle):
             lib.bal_commit_free(pointer)
         commit.nothing_changed = report.nothing_changed
         return commit
+
+    def _from_wdelta(
+        self, path: Path, base: _Named | None, stack: contextlib.ExitStack
+    ) -> Model:
+        """What a .wdelta makes of its base, once it is known to be of that."""
+        if base is None:
+            raise errors.Usage(f"'{os.fspath(path)}' needs its base", hint="base=")
+        file = native.create(lib.bal_wdelta_open, native.path_bytes(path))
+        stack.callback(lib.bal_wdelta_free, file)
+        files = (ctypes.c_void_p * 1)(file)
+        with native.Operation():
+            native.call(
+                lib.bal_wdelta_verify, files, 1, base.model.pointer, self._work, None
+            )
+        pointer = native.create(
+            lib.bal_model_from_wdelta, base.model.pointer, files, 1
+        )
+        return stack.enter_context(Model(pointer, base.model.box))
 
     def _made(self, function: Any, first: Model, second: Model, *more: Any) -> Model:
         pointer = native.create(function, first.pointer, second.pointer, *more)
@@ -609,7 +618,7 @@ class Store(native.Handle):
                     return Written(os.fspath(out), what.id, tensors, size, True)
                 return self._write(scope, model, commit, told, out, force, progress)
 
-        return Checkout(model, what, write, torch, self.jobs)
+        return Checkout(model, what, write, torch, self._work)
 
     def apply(
         self,
@@ -620,6 +629,7 @@ class Store(native.Handle):
         out: Path,
         dtype: str | None = None,
         force: bool = False,
+        verify: bool = False,
         progress: Any = None,
     ) -> Written:
         """Write base plus commit as a folder that transformers loads.
@@ -629,6 +639,8 @@ class Store(native.Handle):
         ``force`` goes on, ``exact`` is False then). Adapters are folded in, views
         resolved. ``dtype`` ("BF16", "F16", "F32", "F64") rounds float tensors.
         Conflict: ``out`` is there and not empty (``force`` replaces it).
+        ``verify`` reads back what was written: Corrupt names the first tensor or
+        file that is not what it should be.
         """
         with self.scope(tenant) as scope, contextlib.ExitStack() as stack:
             commit = scope.resolve(spec)
@@ -638,7 +650,7 @@ class Store(native.Handle):
             change = stack.enter_context(scope.model(commit))
             under = self._named(scope, base, stack)
             exact = kind == "delta" and dtype is None
-            with _working(progress):
+            with working(progress):
                 arguments = (lib.bal_model_plus, under.model, change)
                 try:
                     whole = self._made(*arguments, 0, self._work)
@@ -658,7 +670,7 @@ class Store(native.Handle):
                         whole.box,
                     )
                 )
-            return self._write(
+            written = self._write(
                 scope,
                 whole,
                 commit,
@@ -671,6 +683,15 @@ class Store(native.Handle):
                 exact=exact,
                 also=under.commit,
             )
+            wrong = self._wrong(whole, out) if verify else None
+        if wrong is not None:
+            raise errors.Corrupt(f"'{wrong}' in '{written.out}' is not what it was")
+        return written
+
+    def _wrong(self, want: Model, out: Path) -> str | None:
+        """What differs first in a folder that was written; None: nothing."""
+        with native.Operation(), Model.from_path(out) as there:
+            return _first_difference(want, there)
 
     def _write(
         self,
@@ -701,7 +722,7 @@ class Store(native.Handle):
             flags=native.BAL_WRITE_FORCE if force else 0,
         )
         written = native.bal_written()
-        with _working(progress):
+        with working(progress):
             native.call(
                 lib.bal_model_write,
                 model.pointer,
@@ -730,7 +751,7 @@ class Store(native.Handle):
                 if json.load(stream).get("commit") != commit:
                     return False
             with Model.from_path(out) as there:
-                return _same(model, there)
+                return _first_difference(model, there) is None
         except (OSError, ValueError, AttributeError, errors.Error):
             return False
 
@@ -773,7 +794,7 @@ class Store(native.Handle):
                 byref(commit),
                 limit,
             )
-        return Rows(rows, ("id", "kind", "message", "created_at"))
+        return Rows(rows, ("id", "kind", "message", "author", "created_at"))
 
     def reflog(self, tenant: str | None, ref: str | None = None) -> list[Move]:
         """How a ref (None: each) moved, newest first."""
@@ -842,43 +863,58 @@ class Store(native.Handle):
         a: Source,
         b: Source,
         *,
+        against_base: Source | None = None,
         probe_set: str | None = None,
         threshold: float = 0.01,
+        probes: bool = False,
         progress: Any = None,
     ) -> Diff:
         """What changed from a to b, in weights and in what they answer.
 
-        ``a`` and ``b`` are what :meth:`delta` takes. Two commits with answers to
-        the same probes are compared by these, too; ``probe_set`` names the set by
-        a prefix of its id. ``threshold``: the relative change above which some
-        probe should have moved.
+        ``a`` and ``b`` are what :meth:`delta` takes. With ``against_base`` those
+        that are deltas or adapters are put onto this model first, so that the
+        change is that of the weights. Two commits with answers to the same probes
+        are compared by these, too; ``probe_set`` names the set by a prefix of its
+        id, ``probes`` also gives each probe before and after. ``threshold``: the
+        relative change above which some probe should have moved.
+
+        Raises Usage (a delta and a whole model without a base; a probe set where
+        not both are commits), NotFound, Corrupt (a delta of another base).
         """
         with self.scope(tenant) as scope, contextlib.ExitStack() as stack:
             one = self._named(scope, a, stack)
             other = self._named(scope, b, stack)
-            if probe_set is not None and (one.commit is None or other.commit is None):
-                raise errors.Usage("probe_set: only commits have fingerprints")
-            answers = _Answers()
-            if one.commit is not None and other.commit is not None:
-                answers = _answers(scope, one.commit, other.commit, probe_set)
-            sums = _Sums()
+            if against_base is not None:
+                under = self._named(scope, against_base, stack)
+                one = self._put_on(one, under, stack)
+                other = self._put_on(other, under, stack)
             with contextlib.ExitStack() as bars:
                 if progress is True:
-                    progress = _bar(bars)
-                native.walk(
-                    native.bal_diff_fn,
-                    sums.add,
-                    lib.bal_diff,
-                    one.model.pointer,
-                    other.model.pointer,
-                    self._work,
+                    progress = bar(bars)
+                return compare(
+                    one,
+                    other,
+                    work=self._work,
+                    tenant=scope.tenant,
+                    probe_set=probe_set,
+                    threshold=threshold,
+                    probes=probes,
                     progress=progress or None,
                 )
-        names = [
-            named.text if named.commit is None else native.hex_id(named.commit)
-            for named in (one, other)
-        ]
-        return sums.diff(names, threshold, answers)
+
+    def _put_on(
+        self, change: _Named, base: _Named, stack: contextlib.ExitStack
+    ) -> _Named:
+        """What a delta or an adapter makes of a base; others are as they are."""
+        changes = (native.BAL_KIND_DELTA, native.BAL_KIND_ADAPTER)
+        if change.model.facts.kind not in changes:
+            return change
+        with native.Operation():
+            whole = self._made(
+                lib.bal_model_plus, base.model, change.model, 0, self._work
+            )
+        stack.enter_context(whole)
+        return _Named(whole, change.text, change.commit, change.path)
 
     # ---- sharing -----------------------------------------------------------
 
@@ -956,7 +992,7 @@ class Store(native.Handle):
             )
             if spec is not None:
                 options.commit = ctypes.pointer(scope.resolve(spec))
-            with _working(progress):
+            with working(progress):
                 proof = native.create(lib.bal_forget, scope.tenant, byref(options))
             try:
                 return _proof_of(proof, self._pointer, pointer, dry_run=dry_run)
@@ -1035,7 +1071,7 @@ class Store(native.Handle):
 
         with self._perhaps(tenant) as of, contextlib.ExitStack() as bars:
             if progress is True:
-                progress = _bar(bars)
+                progress = bar(bars)
             found = native.gather(
                 native.bal_problem_fn,
                 row,
@@ -1072,7 +1108,7 @@ class Store(native.Handle):
         flags = (native.BAL_GC_DRY_RUN if dry_run else 0) | (
             native.BAL_GC_RECOMPRESS if recompress else 0
         )
-        with self._perhaps(tenant) as of, _working(progress):
+        with self._perhaps(tenant) as of, working(progress):
             native.call(lib.bal_gc, self._pointer, of, flags, byref(report))
         return Collected(report.bytes_freed, report.blocks)
 
@@ -1170,170 +1206,36 @@ def _count(model: Model) -> tuple[int, int]:
     return len(sizes), sum(sizes)
 
 
-def _same(want: Model, got: Model) -> bool:
-    """Has got each tensor and side file of want, byte for byte?"""
+def _first_difference(want: Model, got: Model) -> str | None:
+    """The first tensor or side file of want that got has not, byte for byte."""
     for i, entry in want.entries():
         tensor = entry.part == native.BAL_PART_TENSOR and entry.form in _LISTED
         index = entry.name.endswith(b".safetensors.index.json")
         file = entry.part == native.BAL_PART_FILE and (
             entry.form == native.BAL_FORM_WHOLE and not index
         )
-        if not tensor and not file:
-            continue
-        j = lib.bal_model_find(got.pointer, entry.part, entry.name)
-        if j == native.BAL_NONE:
+        if (tensor or file) and not _has(got, want, i, entry):
+            return native.decode(entry.name)
+    return None
+
+
+def _has(got: Model, want: Model, i: int, entry: Any) -> bool:
+    j = lib.bal_model_find(got.pointer, entry.part, entry.name)
+    if j == native.BAL_NONE:
+        return False
+    there = lib.bal_model_at(got.pointer, j).contents
+    if (entry.dtype, entry.size) != (there.dtype, there.size) or (
+        entry.shape[: entry.rank] != there.shape[: there.rank]
+    ):
+        return False
+    buffers = [ctypes.create_string_buffer(_PIECE) for _ in range(2)]
+    for at in range(0, entry.size, _PIECE):
+        size = min(_PIECE, entry.size - at)
+        want.read(i, at, ctypes.addressof(buffers[0]), size)
+        got.read(j, at, ctypes.addressof(buffers[1]), size)
+        if memoryview(buffers[0])[:size] != memoryview(buffers[1])[:size]:
             return False
-        there = lib.bal_model_at(got.pointer, j).contents
-        if (entry.dtype, entry.size) != (there.dtype, there.size) or (
-            entry.shape[: entry.rank] != there.shape[: there.rank]
-        ):
-            return False
-        buffers = [ctypes.create_string_buffer(_PIECE) for _ in range(2)]
-        for at in range(0, entry.size, _PIECE):
-            size = min(_PIECE, entry.size - at)
-            want.read(i, at, ctypes.addressof(buffers[0]), size)
-            got.read(j, at, ctypes.addressof(buffers[1]), size)
-            if memoryview(buffers[0])[:size] != memoryview(buffers[1])[:size]:
-                return False
     return True
-
-
-class _Answers:
-    """What is known of a change of answers; nothing, unless it was compared."""
-
-    known = False
-    probe_set: str | None = None
-    total = moved = tokens = graded = 0
-    similarity = kld = noise = p_value = math.nan
-
-    @property
-    def drift(self) -> bool:
-        """Log-probabilities moved by more than they do by themselves."""
-        noise = 0.0 if math.isnan(self.noise) else self.noise
-        return self.known and self.kld > max(1e-6, noise)
-
-
-def _answers(scope: _Scope, a: Any, b: Any, prefix: str | None) -> _Answers:
-    out = _Answers()
-    one, other = ctypes.c_void_p(), ctypes.c_void_p()
-    commits = (native.bal_id * 2)(a, b)
-    native.call(
-        lib.bal_behaviour_find,
-        byref(one),
-        byref(other),
-        scope.tenant,
-        commits,
-        native.encode(prefix),
-    )
-    if not one.value:
-        return out
-    try:
-        sums = native.bal_behaviour()
-        unasked = native.bal_probe_row_fn()
-        native.call(
-            lib.bal_behaviour_compare, byref(sums), one, other, unasked, None
-        )
-        probes = lib.bal_fingerprint_probes(one)
-        out.known = sums.total > 0
-        out.probe_set = native.hex_id(lib.bal_probes_id(probes)) if out.known else None
-        out.total, out.moved = sums.total, sums.moved
-        out.tokens, out.graded = sums.tokens, sums.graded
-        out.similarity, out.kld = sums.similarity, sums.kld
-        out.noise, out.p_value = sums.kld_noise, sums.p_value
-    finally:
-        lib.bal_fingerprint_free(one)
-        lib.bal_fingerprint_free(other)
-    return out
-
-
-class _Sums:
-    """Rows of bal_diff, and what they come to."""
-
-    def __init__(self) -> None:
-        self.rows: list[DiffRow] = []
-        self.diff2 = 0.0
-        self.norm2 = 0.0
-        self.most = 0.0
-        self.most_name: str | None = None
-        self.unmeasured = False
-
-    def add(self, pointer: Any) -> None:
-        row = pointer.contents
-        change = native.BAL_CHANGES[row.change]
-        made = DiffRow(
-            native.decode(row.name),
-            change,
-            row.relative,
-            row.max_abs,
-            row.finite,
-            row.dtype_changed or change == "dtype_changed",
-        )
-        self.rows.append(made)
-        self.diff2 += row.diff2
-        self.norm2 += row.norm2
-        if change != "changed" or row.same_bits:
-            return
-        endless = math.isinf(row.diff2) or math.isinf(row.norm2)
-        nothing = math.isinf(row.relative) and row.diff2 <= 0
-        self.unmeasured |= not row.finite or endless or nothing
-        if not math.isnan(row.relative) and (
-            self.most_name is None or row.relative > self.most
-        ):
-            self.most, self.most_name = row.relative, made.tensor
-
-    @property
-    def overall(self) -> float:
-        """|b - a| / |a| over all; inf where a change is in no number."""
-        finite = math.isfinite(self.diff2) and math.isfinite(self.norm2)
-        if self.unmeasured or not finite:
-            return math.inf
-        if self.norm2 > 0:
-            return math.sqrt(self.diff2) / math.sqrt(self.norm2)
-        return math.inf if self.diff2 > 0 else 0.0
-
-    def named(self, change: str) -> list[str]:
-        """Names of the tensors of a kind of change."""
-        return [row.tensor for row in self.rows if row.change == change]
-
-    def diff(self, names: list[str], threshold: float, answers: _Answers) -> Diff:
-        """The result."""
-        lists = {name: self.named(name) for name in ("removed", "added", "reshaped")}
-        moved = (
-            self.unmeasured
-            or any(lists.values())
-            or self.most > threshold
-            or self.overall > threshold
-        )
-        evidence = None
-        if answers.known and answers.moved:
-            evidence = "answers"
-        elif answers.drift:
-            evidence = "logprobs"
-        return Diff(
-            a=names[0],
-            b=names[1],
-            shared=len(self.rows) - len(lists["removed"]) - len(lists["added"]),
-            changed=Rows(
-                [row for row in self.rows if row.change == "changed"],
-                ("tensor", "relative", "max_abs"),
-            ),
-            dtype_changed=[row.tensor for row in self.rows if row.dtype_changed],
-            relative_change=self.overall,
-            max_tensor_change=self.most,
-            max_tensor=self.most_name,
-            non_finite=[row.tensor for row in self.rows if not row.finite],
-            threshold=threshold,
-            probe_set=answers.probe_set,
-            probes_total=answers.total if answers.known else 0,
-            probes_changed=answers.moved if answers.known else 0,
-            probes_similarity=answers.similarity if evidence == "answers" else None,
-            unobserved=answers.known and moved and evidence is None,
-            evidence=evidence,
-            mean_kld=answers.kld if answers.known and answers.tokens else None,
-            p_value=answers.p_value if answers.known and answers.graded else None,
-            rows=Rows(self.rows, ("tensor", "change", "relative", "max_abs")),
-            **lists,
-        )
 
 
 @contextlib.contextmanager

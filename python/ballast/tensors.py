@@ -16,18 +16,21 @@ Neither numpy nor torch is imported before it is needed.
 
 from __future__ import annotations
 
+import collections
+import contextlib
 import ctypes
 import functools
 import importlib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from . import _html, errors
 from . import _native as native
-from . import errors
+from ._progress import working
 from .commit import TensorInfo
 
 if TYPE_CHECKING:
@@ -37,7 +40,7 @@ __all__ = ["Checkout", "Model"]
 
 # Name in safetensors: numpy's or ml_dtypes' name, torch's name, memoryview's
 # format, bytes of an element.
-_DTYPES: dict[str, tuple[str, str, str, int]] = {
+DTYPES: dict[str, tuple[str, str, str, int]] = {
     "BOOL": ("bool", "bool", "?", 1),
     "U8": ("uint8", "uint8", "B", 1),
     "I8": ("int8", "int8", "b", 1),
@@ -58,23 +61,23 @@ _DTYPES: dict[str, tuple[str, str, str, int]] = {
     "I64": ("int64", "int64", "q", 8),
     "U64": ("uint64", "uint64", "Q", 8),
 }
-_BY_NUMPY = {row[0]: name for name, row in _DTYPES.items()}
-_BY_TORCH = {row[1]: name for name, row in _DTYPES.items()}
+_BY_NUMPY = {row[0]: name for name, row in DTYPES.items()}
+_BY_TORCH = {row[1]: name for name, row in DTYPES.items()}
 _FOREIGN = ("BF16", "F8_E5M2", "F8_E4M3", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ")
 _RAW = {1: "uint8", 2: "uint16"}
 
-_NAMES = [
+DTYPE_NAMES = [
     native.decode(native.lib.bal_dtype_name(number))
     for number in range(native.BAL_DTYPES)
 ]
-_NUMBERS = {name: number for number, name in enumerate(_NAMES)}
+_NUMBERS = {name: number for number, name in enumerate(DTYPE_NAMES)}
 
 
 def dtype_number(name: str) -> int:
     """A dtype by its name in safetensors. Usage: there is none."""
     number = _NUMBERS.get(name.upper())
     if number is None:
-        raise errors.Usage(f"no dtype '{name}'", hint=", ".join(_NAMES))
+        raise errors.Usage(f"no dtype '{name}'", hint=", ".join(DTYPE_NAMES))
     return number
 
 
@@ -119,6 +122,22 @@ def loan(name: str, value: Any) -> Loaned:
     except ValueError as error:
         raise errors.Usage(f"tensor '{name}': {error}") from None
     return _from_buffer(name, view)
+
+
+def array_rows(arrays: Iterable[tuple[str, Loaned]], more: int = 0) -> Any:
+    """Rows of bal_array for C, and so many empty ones behind them. They borrow
+    the memory that was loaned."""
+    given = list(arrays)
+    rows = (native.bal_array * (len(given) + more))()
+    for row, (name, have) in zip(rows, given, strict=False):
+        row.name = native.encode(name)
+        row.part = native.BAL_PART_TENSOR
+        row.dtype = _NUMBERS[have.dtype]
+        row.rank = len(have.shape)
+        row.shape = (ctypes.c_uint64 * max(len(have.shape), 1))(*have.shape)
+        row.data = have.address
+        row.size = have.size
+    return rows
 
 
 def _from_torch(name: str, tensor: Any, torch: Any) -> Loaned:
@@ -307,15 +326,7 @@ class Model(native.Handle):
         if config is not None:
             side["adapter_config.json"] = config_bytes(config)
         adapter = "adapter_config.json" in side
-        rows = (native.bal_array * (len(loaned) + len(side)))()
-        for row, (key, have) in zip(rows, loaned, strict=False):
-            row.name = native.encode(key)
-            row.part = native.BAL_PART_TENSOR
-            row.dtype = _NUMBERS[have.dtype]
-            row.rank = len(have.shape)
-            row.shape = (ctypes.c_uint64 * max(len(have.shape), 1))(*have.shape)
-            row.data = have.address
-            row.size = have.size
+        rows = array_rows(loaned, more=len(side))
         for row, (key, data) in zip(rows[len(loaned) :], side.items(), strict=True):
             row.name = native.encode(key)
             row.part = native.BAL_PART_FILE
@@ -360,6 +371,13 @@ class Model(native.Handle):
                 native.lib.bal_model_read, self._pointer, i, offset, address, size
             )
 
+    def read_all(self, rows: Any, work: int, progress: Any = None) -> None:
+        """Entries, whole, to addresses: an array of bal_entry_to."""
+        with self._used(), working(progress):
+            native.call(
+                native.lib.bal_model_read_all, self._pointer, rows, len(rows), work
+            )
+
     def read_bytes(self, i: int, size: int) -> bytearray:
         """The first size bytes of entry i."""
         data = bytearray(size)
@@ -373,35 +391,33 @@ class Model(native.Handle):
 
 def _numpy_dtype(dtype: str, numpy: Any) -> Any:
     """numpy's dtype, ml_dtypes', or the unsigned integer of the same width."""
-    name, _, _, width = _DTYPES[dtype]
+    name, _, _, width = DTYPES[dtype]
     if dtype not in _FOREIGN:
         return numpy.dtype(name)
     foreign = getattr(_module("ml_dtypes"), name, None)
     return numpy.dtype(_RAW[width] if foreign is None else foreign)
 
 
-def to_numpy(info: TensorInfo, fill: Callable[[int, int], None]) -> Any:
-    """A new array; fill(address, bytes) puts the bytes where they belong."""
+def new_numpy(info: TensorInfo) -> tuple[Any, int]:
+    """An array to be filled, and its address."""
     numpy = _module("numpy")
-    if info.dtype in _DTYPES:
+    if info.dtype in DTYPES:
         array = numpy.empty(info.shape, _numpy_dtype(info.dtype, numpy))
     else:
         array = numpy.empty(info.bytes, numpy.uint8)
-    if info.bytes:
-        fill(array.__array_interface__["data"][0], info.bytes)
-    return array
+    return array, array.__array_interface__["data"][0]
 
 
-def to_torch(info: TensorInfo, fill: Callable[[int, int], None]) -> Any:
-    """A new tensor in memory of its own, filled as by :func:`to_numpy`."""
+def new_torch(info: TensorInfo) -> tuple[Any, int]:
+    """A tensor to be filled, in memory of its own, and its address."""
     torch = _module("torch")
     if torch is None:
         raise ImportError("torch=True needs torch")
     shape = info.shape
-    name = _DTYPES[info.dtype][1] if info.dtype in _DTYPES else "uint8"
+    name = DTYPES[info.dtype][1] if info.dtype in DTYPES else "uint8"
     if info.dtype == "F4" and shape and shape[-1] % 2 == 0:
         name, shape = "float4_e2m1fn_x2", (*shape[:-1], shape[-1] // 2)
-    elif info.dtype not in _DTYPES:
+    elif info.dtype not in DTYPES:
         shape = (info.bytes,)
     dtype = getattr(torch, name, None)
     if dtype is None:
@@ -409,34 +425,32 @@ def to_torch(info: TensorInfo, fill: Callable[[int, int], None]) -> Any:
             f"this torch has no dtype for {info.dtype} (tensor '{info.name}')"
         )
     tensor = torch.empty(shape, dtype=dtype)
-    if info.bytes:
-        fill(tensor.data_ptr(), info.bytes)
-    return tensor
+    return tensor, tensor.data_ptr()
 
 
-def to_buffer(info: TensorInfo, fill: Callable[[int, int], None]) -> Any:
-    """A memoryview of new memory; flat where it cannot have the shape."""
+def new_buffer(info: TensorInfo) -> tuple[Any, int]:
+    """A memoryview of new memory, flat where it cannot have the shape, and its
+    address."""
     view: Any = memoryview(bytearray(info.bytes))
-    if info.bytes:
-        fill(_address(view)[0], info.bytes)
-    if info.dtype not in _DTYPES:
-        return view
-    kind = _DTYPES[info.dtype][2]
-    return view.cast(kind, info.shape) if info.bytes else view.cast(kind)
+    address = _address(view)[0] if info.bytes else 0
+    if info.dtype not in DTYPES:
+        return view, address
+    kind = DTYPES[info.dtype][2]
+    return (view.cast(kind, info.shape) if info.bytes else view.cast(kind)), address
 
 
-# bal_model_read takes ranges of whole groups of eight elements.
-_PIECE = 64 << 20
-# Below this threads are not worth their start.
-_PARALLEL = 8 << 20
+# What is read ahead at most, in bytes: some blocks for each of a few threads.
+_AHEAD = 16 << 20
 
 
 class Checkout(Mapping[str, Any]):
     """What a commit holds: name -> array, each read when it is asked for.
 
     ``checkout[name]`` is a new numpy array (or torch tensor) of the recorded
-    shape and dtype; nothing of it is kept here. A view resolves tensor by tensor
-    as it is read. ``info(name)`` tells shape and dtype without reading.
+    shape and dtype. Who asks for one after the other, in order, has them read
+    ahead by the store's threads, 16 MiB at most, and what was asked for is not
+    kept here. A view resolves tensor by tensor as it is read, never ahead.
+    ``info(name)`` tells shape and dtype without reading.
     Threads may share one. It keeps its store open until it is closed.
 
     Raises KeyError for a name that is not there, Unsupported for a view that
@@ -444,10 +458,13 @@ class Checkout(Mapping[str, Any]):
     """
 
     def __init__(
-        self, model: Model, commit: Any, writer: Any, torch: bool, jobs: int
+        self, model: Model, commit: Any, writer: Any, torch: bool, work: int
     ) -> None:
         self._model = model
-        self._jobs = jobs
+        self._work = work
+        self._lock = threading.Lock()  # guards the two that follow
+        self._next = 0
+        self._ahead: dict[str, Any] = {}
         self.commit = commit
         self._writer = writer
         self._torch = torch
@@ -465,10 +482,12 @@ class Checkout(Mapping[str, Any]):
                 self._indexes[name] = i
                 self._infos[name] = TensorInfo(
                     name,
-                    _NAMES[entry.dtype],
+                    DTYPE_NAMES[entry.dtype],
                     tuple(entry.shape[: entry.rank]),
                     entry.size,
                 )
+        self._names = list(self._infos)
+        self._places = {name: i for i, name in enumerate(self._names)}
 
     def __enter__(self) -> Checkout:
         return self
@@ -479,6 +498,7 @@ class Checkout(Mapping[str, Any]):
     def close(self) -> None:
         """Let go of the model. What was read stays. May be called again."""
         self._model.close()
+        self._ahead = {}
 
     @property
     def closed(self) -> bool:
@@ -493,7 +513,38 @@ class Checkout(Mapping[str, Any]):
     # What Mapping asks for.
 
     def __getitem__(self, name: str) -> Any:
-        return self.read(name, torch=self._torch)
+        if self.commit.kind == "view":
+            return self.read(name, torch=self._torch)
+        with self._lock:
+            ahead = self._take_ahead(name)
+        return self.read(name, torch=self._torch) if ahead is None else ahead
+
+    def _take_ahead(self, name: str) -> Any:
+        """The tensor, if the one before it was asked for last; else None."""
+        place = self._places[name]
+        in_order = place and place == self._next
+        self._next = place + 1
+        if not in_order:
+            self._ahead = {}
+            return None
+        if name not in self._ahead:
+            self._ahead = {}
+            names = self._some_from(place)
+            if len(names) > 1:
+                # What is damaged is told of when it is asked for itself.
+                with contextlib.suppress(errors.Error):
+                    self._ahead = self._read_all(names, self._torch)
+        return self._ahead.pop(name, None)
+
+    def _some_from(self, place: int) -> list[str]:
+        names = []
+        size = 0
+        for name in self._names[place:]:
+            size += self._infos[name].bytes
+            if size > _AHEAD:
+                break
+            names.append(name)
+        return names
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._infos)
@@ -515,17 +566,30 @@ class Checkout(Mapping[str, Any]):
         return self._infos[name]
 
     def read(self, name: str, *, torch: bool = False) -> Any:
-        """A tensor as a numpy array, or as a torch tensor."""
-        info = self._infos[name]
-        i = self._indexes[name]
+        """A tensor as a numpy array, or as a torch tensor. KeyError."""
+        return self._read_all([name], torch)[name]
 
-        def fill(address: int, size: int) -> None:
-            for at in range(0, size, _PIECE):
-                self._model.read(i, at, address + at, min(_PIECE, size - at))
+    def _read_all(self, names: list[str], torch: bool, progress: Any = None) -> Any:
+        new = new_torch if torch else new_numpy if _module("numpy") else new_buffer
+        made = {name: new(self._infos[name]) for name in names}
+        rows = {name: address for name, (_, address) in made.items()}
+        self._fill(rows, progress)
+        return {name: array for name, (array, _) in made.items()}
 
-        if torch:
-            return to_torch(info, fill)
-        return (to_buffer if _module("numpy") is None else to_numpy)(info, fill)
+    def _fill(self, places: Mapping[str, int], progress: Any = None) -> None:
+        """Tensors into memory: where to, by name."""
+        filled = [name for name in places if self._infos[name].bytes]
+        if not filled:
+            return
+        if len(filled) == 1 and self._infos[filled[0]].bytes <= _AHEAD:
+            i, size = self._indexes[filled[0]], self._infos[filled[0]].bytes
+            self._model.read(i, 0, places[filled[0]], size)
+            return
+        rows = (native.bal_entry_to * len(filled))()
+        for row, name in zip(rows, filled, strict=True):
+            row.entry = self._indexes[name]
+            row.to = places[name]
+        self._model.read_all(rows, self._work, progress)
 
     @property
     def files(self) -> dict[str, bytes]:
@@ -546,20 +610,20 @@ class Checkout(Mapping[str, Any]):
                 return value
         return None
 
-    def state_dict(self, *, torch: bool | None = None) -> dict[str, Any]:
-        """All tensors, read, by as many threads as the store has."""
+    def state_dict(
+        self, *, torch: bool | None = None, progress: Any = None
+    ) -> dict[str, Any]:
+        """All tensors, read by the store's threads, block by block."""
         as_torch = self._torch if torch is None else torch
-        if sum(info.bytes for info in self._infos.values()) < _PARALLEL:
-            return {name: self.read(name, torch=as_torch) for name in self}
-        read = functools.partial(self.read, torch=as_torch)
-        with ThreadPoolExecutor(self._jobs) as pool:
-            return dict(zip(self, pool.map(read, self), strict=True))
+        read: dict[str, Any] = self._read_all(self._names, as_torch, progress)
+        return read
 
     def load_into(self, module: Any, *, strict: bool = True) -> list[str]:
-        """Copy the tensors into a live torch module, one in memory at a time.
+        """Read the tensors into a live torch module.
 
         Each goes into the parameter or buffer of its name, with that one's dtype
-        and device. Returns the names of the module that were not filled. With
+        and device: straight into its memory where that is the host's and has the
+        dtype, else by way of one that is in memory at a time. Returns the names of the module that were not filled. With
         strict (the default) a name that either side lacks is a KeyError, before
         anything is copied. ValueError: a shape that differs.
         """
@@ -579,11 +643,34 @@ class Checkout(Mapping[str, Any]):
                     f"tensor '{name}' has shape {self.info(name).shape}, the "
                     f"module's {tuple(places[name].shape)}"
                 )
+        direct = self._direct(places, torch)
+        self._fill(direct)
         with torch.no_grad():
             for name in self:
-                if name in places:
+                if name in places and name not in direct:
                     places[name].copy_(self.read(name, torch=True))
         return missing
+
+    def _direct(self, places: Mapping[str, Any], torch: Any) -> dict[str, int]:
+        """Addresses of those that have the bytes in their own memory as they are
+        stored; of several that share it, none."""
+        found: dict[str, int] = {}
+        shared = collections.Counter(place.data_ptr() for place in places.values())
+        for name in self:
+            place = places.get(name)
+            if place is None or type(place.data) is not torch.Tensor:
+                continue
+            wanted = DTYPES.get(self._infos[name].dtype, ("", "", "", 0))[1]
+            plain = (
+                place.device.type == "cpu"
+                and place.layout is torch.strided
+                and place.is_contiguous()
+                and not (place.is_conj() or place.is_neg())
+            )
+            same = place.dtype is getattr(torch, wanted or "uint8", None)
+            if plain and wanted and same and shared[place.data_ptr()] == 1:
+                found[name] = place.data_ptr()
+        return found
 
     def write(
         self, out: str | os.PathLike[str], *, force: bool = False, progress: Any = None
@@ -604,7 +691,18 @@ class Checkout(Mapping[str, Any]):
         )
 
     def _repr_html_(self) -> str:
-        from .commit import table
-
-        rows = [(i.name, i.dtype, list(i.shape), i.bytes) for i in self._infos.values()]
-        return table(("tensor", "dtype", "shape", "bytes"), rows)
+        of = self.commit
+        members: dict[str, Any] = {
+            "commit": of.id,
+            "kind": of.kind,
+            "message": of.message,
+            "tensors": len(self),
+            "bytes": sum(info.bytes for info in self._infos.values()),
+        }
+        if self._files:
+            members["files"] = list(self._files)
+        word = f" {_html.badge('plain', 'closed')}" if self.closed else ""
+        title = f"Checkout of {_html.escaped(of.tenant)}{word}"
+        rows = [(i.name, i.dtype, i.shape, i.bytes) for i in self._infos.values()]
+        shown = _html.table(("name", "dtype", "shape", "bytes"), rows)
+        return _html.block(title, members) + _html.details("tensors", shown)

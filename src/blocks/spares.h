@@ -1,6 +1,6 @@
-/* Memory of blocks that was let go of, for the next blocks of the same size:
- * the kernel would give fresh pages. Large ones are no part of malloc's heap,
- * where they would leave gaps as large as all of them together. */
+/* Memory of blocks that was let go of, for the next blocks of about the same
+ * size: the kernel would give fresh pages. Large ones are no part of malloc's
+ * heap, where they would leave gaps as large as all of them together. */
 #ifndef BLOCKS_SPARES_H
 #define BLOCKS_SPARES_H
 
@@ -11,7 +11,7 @@
 typedef struct bal_spares {
     struct {
         void *memory;
-        size_t size;
+        size_t room;
     } of[BAL_SPARES];
     size_t turn; /* which is let go of next */
 } bal_spares;

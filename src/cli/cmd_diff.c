@@ -5,11 +5,9 @@
 
 #include "cli/based.h"
 #include "cli/commands.h"
-#include "cli/diff_maps.h"
 #include "cli/diff_words.h"
 #include "cli/plot.h"
 #include "core/error.h"
-#include "report/report.h"
 
 struct diff_opts {
     const char *probe_set, *against_base, *plot;
@@ -47,19 +45,14 @@ typedef struct comparison {
     bal_cli *cli;
     const struct diff_opts *given;
     bal_named a, b;
-    double threshold;
-    bal_diff_weights weights;
-    bal_diff_maps maps;
-    bal_diff_answers answers;
+    bal_diff_whole whole;
 } comparison;
 
 static void comparison_done(comparison *self)
 {
     bal_named_done(&self->a);
     bal_named_done(&self->b);
-    bal_diff_weights_done(&self->weights);
-    bal_diff_maps_done(&self->maps);
-    bal_diff_answers_done(&self->answers);
+    bal_diff_whole_done(&self->whole);
 }
 
 /* ---- telling ------------------------------------------------------------ */
@@ -75,55 +68,52 @@ static void text_name(bal_out *out, const bal_named *named)
 static void text(const comparison *self)
 {
     const struct diff_opts *given = self->given;
+    const bal_diff_weights *weights = &self->whole.weights;
+    const bal_diff_answers *answers = &self->whole.answers;
     bal_out *out = &self->cli->out;
 
     text_name(out, &self->a);
     bal_out_text(out, " -> ");
     text_name(out, &self->b);
     bal_out_text(out, "\n");
-    bal_diff_weights_text(out, &self->weights);
-    bal_diff_answers_text(
-        out, &self->answers,
-        bal_diff_weights_moved(&self->weights, self->threshold),
-        self->weights.differing > 0);
+    bal_diff_weights_text(out, weights);
+    bal_diff_answers_text(out, answers, bal_diff_whole_moved(&self->whole),
+                          weights->differing > 0);
     if (given->stat)
-        bal_diff_weights_stat(out, &self->weights);
+        bal_diff_weights_stat(out, weights);
     if (given->layers)
-        bal_diff_groups_text(out, &self->weights.layers, "by layer");
+        bal_diff_groups_text(out, &weights->layers, "by layer");
     if (given->modules)
-        bal_diff_groups_text(out, &self->weights.modules, "by kind of module");
-    bal_diff_maps_text(out, &self->maps, given->stat);
+        bal_diff_groups_text(out, &weights->modules, "by kind of module");
+    bal_diff_maps_text(out, &self->whole.maps, given->stat);
     if (given->probes)
-        bal_diff_answers_table(out, &self->answers);
+        bal_diff_answers_table(out, answers);
 }
 
-static void json_name(bal_json *json, const char *key, const bal_named *named)
+static bal_diff_options options_of(const comparison *self)
 {
-    bal_json_key(json, key);
-    if (named->is_commit)
-        bal_json_id(json, &named->commit);
-    else
-        bal_json_string(json, named->text);
+    const struct diff_opts *given = self->given;
+
+    return (bal_diff_options){
+        .names = { self->a.text, self->b.text },
+        .commits = { self->a.is_commit ? &self->a.commit : NULL,
+                     self->b.is_commit ? &self->b.commit : NULL },
+        .tenant = self->cli->tenant,
+        .probe_set = given->probe_set,
+        .threshold = given->threshold.given ? &given->threshold.value : NULL,
+        .flags = given->probes ? BAL_DIFF_PROBES : 0,
+        .work = self->cli->work,
+    };
 }
 
 static void document(const comparison *self)
 {
+    const bal_diff_options options = options_of(self);
     bal_out *out = &self->cli->out;
     bal_json json;
 
     bal_doc_open(&json, out, self->cli->command->name);
-    json_name(&json, "a", &self->a);
-    json_name(&json, "b", &self->b);
-    bal_diff_weights_json(&json, &self->weights);
-    bal_json_key(&json, "threshold");
-    bal_json_f64(&json, self->threshold);
-    bal_diff_answers_json(
-        &json, &self->answers,
-        bal_diff_weights_moved(&self->weights, self->threshold));
-    bal_diff_weights_json_groups(&json, &self->weights);
-    bal_diff_maps_json(&json, &self->maps);
-    if (self->given->probes)
-        bal_diff_answers_json_table(&json, &self->answers);
+    bal_diff_whole_json(&json, &self->whole, &options);
     bal_doc_close(&json, out);
 }
 
@@ -174,7 +164,7 @@ static int check_plot(const char *path, bal_error *err)
 
 static int draw(const comparison *self, bal_error *err)
 {
-    const bal_diff_answers *answers = &self->answers;
+    const bal_diff_answers *answers = &self->whole.answers;
     BAL_LOCAL(bal_buf) rows = { 0 };
     BAL_LOCAL(bal_buf) a = { 0 };
     BAL_LOCAL(bal_buf) b = { 0 };
@@ -183,7 +173,7 @@ static int draw(const comparison *self, bal_error *err)
     if (!rc)
         rc = title(&b, &self->b, err);
     if (!rc)
-        rc = plot_rows(&rows, &self->weights, err);
+        rc = plot_rows(&rows, &self->whole.weights, err);
     if (rc)
         return rc;
     const bal_plot plot = {
@@ -202,35 +192,18 @@ static int draw(const comparison *self, bal_error *err)
 
 /* ---- comparing ---------------------------------------------------------- */
 
-/* Of anything but commits nothing is known. */
-static int compare_answers(comparison *self, bal_error *err)
-{
-    const char *prefix = self->given->probe_set;
-    const bal_id commits[] = { self->a.commit, self->b.commit };
-
-    if (self->a.is_commit && self->b.is_commit)
-        return bal_diff_answers_fill(&self->answers, self->cli->tenant, commits,
-                                     prefix, self->cli->work, err);
-    if (!prefix)
-        return 0;
-    return bal_fail(err, BAL_EINVAL,
-                    "--probe-set: only commits have fingerprints");
-}
-
 static int compare(comparison *self, bal_error *err)
 {
-    bal_model *a = self->a.model;
-    bal_model *b = self->b.model;
-    int rc = compare_answers(self, err);
+    const bal_diff_options options = options_of(self);
+    int rc = bal_diff_whole_fill(&self->whole, self->a.model, self->b.model,
+                                 &options, err);
+    bool both = options.commits[0] && options.commits[1];
 
-    self->weights.work = self->cli->work;
-    if (!rc)
-        rc = bal_diff_weights_fill(&self->weights, a, b, err);
-    if (rc == BAL_EINVAL && !err->hint[0])
-        bal_hint(err, rc,
-                 "--against-base BASE compares what they make of a base; "
-                 "'./NAME' is the folder, NAME the ref");
-    return rc ? rc : bal_diff_maps_fill(&self->maps, self->cli, a, b, err);
+    if (rc != BAL_EINVAL || err->hint[0] || (options.probe_set && !both))
+        return rc;
+    return bal_hint(err, rc,
+                    "--against-base BASE compares what they make of a base; "
+                    "'./NAME' is the folder, NAME the ref");
 }
 
 static int run(bal_cli *cli, const void *values, bal_error *err)
@@ -240,8 +213,6 @@ static int run(bal_cli *cli, const void *values, bal_error *err)
     both = {
         .cli = cli,
         .given = given,
-        .threshold = given->threshold.given ? given->threshold.value
-                                            : BAL_DIFF_THRESHOLD,
     };
 
     int rc = given->plot ? check_plot(given->plot, err) : 0;
@@ -256,7 +227,7 @@ static int run(bal_cli *cli, const void *values, bal_error *err)
         rc = draw(&both, err);
     if (rc)
         return rc;
-    cli->status = given->exit_code && both.weights.differing ? 1 : 0;
+    cli->status = given->exit_code && both.whole.weights.differing ? 1 : 0;
     bal_progress_clear(&cli->progress);
     bal_out_page(&cli->out);
     if (cli->out.json)

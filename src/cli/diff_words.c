@@ -185,3 +185,43 @@ void bal_diff_answers_text(bal_out *out, const bal_diff_answers *self,
     text_facts(out, self);
     text_outcome(out, self, moved, differs);
 }
+
+/* ---- maps --------------------------------------------------------------- */
+
+static void text_map(bal_out *out, const bal_lora_row *row)
+{
+    bal_out_text(out, "  |a| %.4g  |b| %.4g  |b - a| %.4g", row->norm_a,
+                 row->norm_b, row->difference);
+    if (!isnan(row->columns))
+        bal_out_text(out,
+                     "  cosine %.4f  columns %.4f (%.1f deg)  rows %.4f "
+                     "(%.1f deg)",
+                     bal_diff_maps_cosine(row), row->columns, row->column_angle,
+                     row->rows, row->row_angle);
+    bal_out_text(out, "  ");
+    bal_out_safe(out, row->module);
+    bal_out_text(out, "\n");
+}
+
+void bal_diff_maps_text(bal_out *out, const bal_diff_maps *self, bool stat)
+{
+    const bal_lora_row *row = bal_diff_maps_at(self, 0);
+    bal_diff_maps_sums all = bal_diff_maps_sum(self);
+
+    if (self->why.text[0]) {
+        bal_out_text(out, "  not compared as maps: ");
+        bal_out_safe(out, self->why.text);
+        bal_out_text(out, "\n");
+    }
+    if (!self->compared)
+        return;
+    bal_out_text(out, "  as maps: relative change %.4f", self->residual.total);
+    if (!isnan(all.cosine))
+        bal_out_text(out, ", cosine %.4f", all.cosine);
+    if (!isnan(all.columns))
+        bal_out_text(out, ", column spaces overlap %.4f, row spaces %.4f",
+                     all.columns, all.rows);
+    bal_out_text(out, "\n");
+    for (size_t i = 0; stat && row; row = bal_diff_maps_at(self, ++i))
+        text_map(out, row);
+}

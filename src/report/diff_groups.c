@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "report/parts.h"
 
 void bal_diff_groups_done(bal_diff_groups *self)
 {
@@ -29,39 +30,57 @@ const bal_diff_group *bal_diff_groups_at(const bal_diff_groups *self, size_t i)
     return row_at(self, i);
 }
 
-static int find(bal_diff_group **out, bal_diff_groups *self, const char *name,
-                bal_error *err)
-{
-    size_t len = strlen(name);
-    size_t found = bal_map_find(&self->index, name, len);
-    bal_diff_group group = { .tensors = 0 };
-    size_t at = bal_diff_groups_count(self);
-    bool there = false;
+/* What a group is found by: layer, NUL, name. */
+typedef struct key {
+    char text[2 * BAL_MODULE_ROOM];
+    size_t name; /* where it starts */
+    size_t len;
+} key;
 
-    if (found != BAL_NONE) {
-        *out = row_at(self, found);
-        return 0;
-    }
-    group.name = bal_arena_copy(&self->names, name, len);
-    int rc = group.name
-                 ? bal_buf_append(&self->rows, &group, sizeof(group), err)
-                 : bal_fail_memory(err, "diff");
-    if (!rc)
-        rc = bal_map_add(&self->index, group.name, len, &at, &there, err);
-    if (!rc)
-        *out = row_at(self, at);
-    return rc;
+static void make_key(key *out, const char *layer, const char *name)
+{
+    size_t front = layer ? strlen(layer) : 0;
+    size_t len = strlen(name);
+
+    memcpy(out->text, layer ? layer : "", front);
+    out->text[front] = '\0';
+    memcpy(out->text + front + 1, name, len);
+    out->name = front + 1;
+    out->len = front + 1 + len;
 }
 
-int bal_diff_groups_add(bal_diff_groups *self, const char *name,
-                        const bal_diff_row *row, bool unmeasured,
-                        bal_error *err)
+static int add_group(bal_diff_groups *self, const key *of, bool in_layer,
+                     bal_error *err)
 {
-    bal_diff_group *group = NULL;
-    int rc = find(&group, self, name, err);
-    if (rc)
-        return rc;
+    const char *text = bal_arena_copy(&self->names, of->text, of->len);
+    size_t at = bal_diff_groups_count(self);
+    bool there = false;
+    if (!text)
+        return bal_fail_memory(err, "diff");
 
+    const bal_diff_group group = {
+        .layer = in_layer ? text : NULL,
+        .name = text + of->name,
+    };
+    int rc = bal_buf_append(&self->rows, &group, sizeof(group), err);
+    return rc ? rc : bal_map_add(&self->index, text, of->len, &at, &there, err);
+}
+
+int bal_diff_groups_add(bal_diff_groups *self, const char *layer,
+                        const char *name, const bal_diff_row *row,
+                        bool unmeasured, bal_error *err)
+{
+    key of;
+    make_key(&of, layer, name);
+    size_t at = bal_map_find(&self->index, of.text, of.len);
+    if (at == BAL_NONE) {
+        at = bal_diff_groups_count(self);
+        int rc = add_group(self, &of, layer != NULL, err);
+        if (rc)
+            return rc;
+    }
+
+    bal_diff_group *group = row_at(self, at);
     group->tensors++;
     group->changed += row->change != BAL_UNCHANGED;
     group->unmeasured |= unmeasured;
@@ -106,6 +125,10 @@ void bal_diff_groups_json(bal_json *json, const bal_diff_groups *self)
     for (size_t i = 0; i < bal_diff_groups_count(self); i++) {
         const bal_diff_group *group = row_at(self, i);
         bal_json_object(json);
+        if (group->layer) {
+            bal_json_key(json, "layer");
+            bal_json_string(json, group->layer);
+        }
         bal_json_key(json, "name");
         bal_json_string(json, group->name);
         bal_json_key(json, "tensors");

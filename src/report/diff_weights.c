@@ -12,6 +12,7 @@ void bal_diff_weights_done(bal_diff_weights *self)
     bal_arena_done(&self->names);
     bal_diff_groups_done(&self->layers);
     bal_diff_groups_done(&self->modules);
+    bal_diff_groups_done(&self->cells);
 }
 
 static int keep(bal_diff_weights *self, const bal_diff_row *row)
@@ -49,20 +50,25 @@ static bool is_unmeasured(const bal_diff_row *row)
 
 static int add_groups(bal_diff_weights *self, const bal_diff_row *row)
 {
-    char name[BAL_MODULE_ROOM];
+    char text[BAL_MODULE_ROOM];
+    char module[BAL_MODULE_ROOM];
     size_t layer;
     bool unmeasured = is_unmeasured(row) || row->change == BAL_ADDED ||
                       row->change == BAL_REMOVED || row->change == BAL_RESHAPED;
+    bal_error *err = &self->err;
     int rc = 0;
 
-    bal_part_layer(row->name, &layer, name);
+    bal_part_of(row->name, &layer, module);
+    bal_part_layer(row->name, &layer, text);
     if (layer != BAL_NONE)
-        rc = bal_diff_groups_add(&self->layers, name, row, unmeasured,
-                                 &self->err);
-    bal_part_of(row->name, &layer, name);
+        rc = bal_diff_groups_add(&self->layers, NULL, text, row, unmeasured,
+                                 err);
+    if (!rc)
+        rc = bal_diff_groups_add(&self->modules, NULL, module, row, unmeasured,
+                                 err);
     return rc ? rc
-              : bal_diff_groups_add(&self->modules, name, row, unmeasured,
-                                    &self->err);
+              : bal_diff_groups_add(&self->cells, text, module, row, unmeasured,
+                                    err);
 }
 
 static int add(void *ctx, const bal_diff_row *row)
@@ -79,7 +85,9 @@ static int add(void *ctx, const bal_diff_row *row)
     self->rc = keep(self, row);
     if (!self->rc)
         self->rc = add_groups(self, row);
-    return self->rc;
+    if (self->rc || !self->fn)
+        return self->rc;
+    return self->fn(self->ctx, row);
 }
 
 int bal_diff_weights_fill(bal_diff_weights *out, bal_model *a, bal_model *b,

@@ -15,6 +15,8 @@ typedef struct bal_diff_entry {
 
 typedef struct bal_diff_weights {
     bal_work *work;  /* borrowed */
+    bal_diff_fn *fn; /* told of each row as it comes; NULL: none */
+    void *ctx;
     bal_buf entries; /* bal_diff_entry, of all tensors */
     bal_arena names;
     size_t shared;
@@ -25,12 +27,13 @@ typedef struct bal_diff_weights {
     double most;     /* relative change of the most changed tensor */
     const char *most_name;
     bal_diff_groups layers, modules;
+    bal_diff_groups cells; /* modules in layers, "" for those outside */
     int rc;
     bal_error err;
 } bal_diff_weights;
 
 void bal_diff_weights_done(bal_diff_weights *self);
-/* out->work is set. */
+/* out->work, fn and ctx are set. If fn stops, it is of the rows until then. */
 BAL_CHECK int bal_diff_weights_fill(bal_diff_weights *out, bal_model *a,
                                     bal_model *b, bal_error *err);
 const bal_diff_entry *bal_diff_weights_at(const bal_diff_weights *self,

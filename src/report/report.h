@@ -4,9 +4,6 @@
 
 #include "core/json.h"
 
-/* The change above which some probe should have moved, where none is told. */
-#define BAL_DIFF_THRESHOLD 0.01
-
 /* Appends `ballast diff --json` of two commits of a tenant, compact. */
 BAL_CHECK int bal_report_diff(bal_buf *to, bal_tenant *tenant, const bal_id *a,
                               const bal_id *b, bal_work *work, bal_error *err);

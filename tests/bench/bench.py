@@ -5,15 +5,15 @@
              [SECTION…]
 
 Sections: main adapter history memory grants fsck forget many codec lora
-behaviour merge merge-memory serve.
+behaviour merge merge-memory serve python.
 Each ratio is of whole processes, run in turn with what they are compared with,
 files cached, the median of N pairs. `merge` is compared with the mergekit that
 VENV holds (0.1.5), if one is given: what `merge` records (precise) and what
 `import-mergekit` does (imported), over models of 0.13 GB and 0.1 GB a layer;
 `merge-memory` merges models of so many gigabytes. `codec` compares ratios and speeds
 on the same bytes with the zstd tool and, if --peers names a VENV that has them, with
-ZipNN (0.5.4) and deltatensors (0.2.0); `lora` with the PEFT that is in VENV; bench-codec is looked for beside PROGRAM, in
-tests/.
+ZipNN (0.5.4) and deltatensors (0.2.0); `lora` with the PEFT that is in VENV; `python` times the package beside
+safetensors and deltatensors there; bench-codec is looked for beside PROGRAM, in tests/.
 """
 
 import argparse
@@ -27,6 +27,7 @@ import subprocess
 import sys
 import time
 
+from package import package_section
 from serve import serve_section
 
 GB = 1e9
@@ -708,7 +709,8 @@ SECTIONS = {"main": main_section, "adapter": adapter_section,
             "codec": codec_section, "lora": lora_section,
             "behaviour": behaviour_section,
             "merge": merge_section, "merge-memory": merge_memory_section,
-            "serve": lambda b: serve_section(b, make, run)}
+            "serve": lambda b: serve_section(b, make, run),
+            "python": lambda b: package_section(b, make)}
 
 
 def main():

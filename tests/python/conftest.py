@@ -1,6 +1,9 @@
 """What the tests of the Python package share."""
 
+import ctypes
+import gc
 import os
+import re
 import shutil
 import subprocess
 
@@ -30,3 +33,26 @@ def program():
         return done.stdout
 
     return run
+
+
+@pytest.fixture(scope="session", autouse=True)
+def leaks(tmp_path_factory):
+    """Under AddressSanitizer: what the library made is gone when all tests are.
+
+    The interpreter and numpy keep much of their own for good, so only what was
+    made in a call into C counts.
+    """
+    yield
+    try:
+        check = ctypes.CDLL(None).__lsan_do_recoverable_leak_check
+    except AttributeError:
+        return
+    gc.collect()
+    report = tmp_path_factory.mktemp("leaks") / "report"
+    ctypes.CDLL(None).__sanitizer_set_report_path(os.fsencode(report))
+    check()
+    ctypes.CDLL(None).__sanitizer_set_report_path(b"stderr")
+    text = "".join(file.read_text() for file in report.parent.iterdir())
+    leaked = re.split(r"\n\n+", text)
+    ours = [stack for stack in leaked if re.search(r" in bal_|libffi", stack)]
+    assert not ours, "\n\n".join(ours)

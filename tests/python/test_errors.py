@@ -1,10 +1,15 @@
 """Every code of the library becomes its exception, with the text."""
 
+import ctypes
 import json
+import logging
 import os
+import pathlib
 import pickle
+import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -23,21 +28,148 @@ BUILTINS = {
     "Cancelled": InterruptedError,
 }
 
+# Code of the header: word, exit status, exception.
+CODES = {
+    "BAL_EINVAL": ("usage", 2, "Usage"),
+    "BAL_ENOTFOUND": ("not-found", 3, "NotFound"),
+    "BAL_EDENIED": ("denied", 3, "Denied"),
+    "BAL_EEXISTS": ("conflict", 5, "Conflict"),
+    "BAL_ECONFLICT": ("conflict", 5, "Conflict"),
+    "BAL_EBROKEN": ("unsupported", 9, "Unsupported"),
+    "BAL_ECORRUPT": ("corrupt", 6, "Corrupt"),
+    "BAL_EIO": ("io", 7, "IOFailure"),
+    "BAL_EBUSY": ("busy", 8, "Busy"),
+    "BAL_EUNSUPPORTED": ("unsupported", 9, "Unsupported"),
+    "BAL_ENOMEM": ("io", 7, "IOFailure"),
+    "BAL_ECANCELLED": ("cancelled", 130, "Cancelled"),
+}
+HEADER = pathlib.Path(__file__).parents[2] / "include" / "ballast.h"
+NUMBERS = {
+    name: int(number)
+    for name, number in re.findall(r"(BAL_E[A-Z]+) = (-\d+)", HEADER.read_text())
+}
 
-@pytest.mark.parametrize("code", range(-12, 0))
-def test_each_code_has_a_class_with_its_word_and_status(code):
-    row = native.lib.bal_code_find(code).contents
-    error = native.exception(
-        native.bal_error(code=code, text=b"no ref 'x'", hint=b"try 'y'"), code
-    )
-    assert type(error).__name__ == row.python.decode()
-    assert isinstance(error, ballast.Error)
-    assert isinstance(error, BUILTINS[type(error).__name__])
-    assert (error.code, error.exit) == (row.word.decode(), row.exit)
-    assert str(error) == "no ref 'x'"
-    assert error.hint == "try 'y'"
-    kind = type(error)
-    assert (kind.code, kind.exit) == (error.code, error.exit)
+
+def test_every_code_of_the_header_has_a_row_here():
+    assert set(CODES) == set(NUMBERS)
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_each_code_is_raised_as_its_class_with_the_text(name):
+    word, status, python = CODES[name]
+
+    def fails(pointer):
+        error = pointer.contents
+        error.code = NUMBERS[name]
+        error.text = "no ref 'ü'".encode()
+        error.hint = b"try 'y'"
+        return error.code
+
+    function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(native.bal_error))(fails)
+    with pytest.raises(getattr(ballast, python)) as caught:
+        native.call(function)
+    error = caught.value
+    assert type(error) is getattr(ballast, python)
+    assert isinstance(error, ballast.Error) and isinstance(error, BUILTINS[python])
+    assert (error.code, error.exit) == (word, status)
+    assert (type(error).code, type(error).exit) == (word, status)
+    assert (str(error), error.hint) == ("no ref 'ü'", "try 'y'")
+
+
+# ---- the same, of what users do ---------------------------------------------
+
+
+def exists(store, tmp_path):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "mine.txt").write_text("mine")
+    store.checkout("acme", "main").write(tmp_path / "there")
+
+
+def moved(store, tmp_path):
+    before = store.show("acme", "main")
+    store.commit("acme", {"w": b"another."}, message="m")
+    store.commit("acme", {"w": b"a third."}, message="m", parent=before.id)
+
+
+def broken(store, tmp_path):
+    store.merge("acme", "linear", ["main"], message="v", ref="view")
+    store.commit("acme", {"w": b"another."}, message="m", ref="main")
+    store.forget("acme", "main~1", reason="asked")
+    bytes(store.checkout("acme", "view")["w"])
+
+
+def corrupt(store, tmp_path):
+    for path in (tmp_path / "store" / "blocks" / "acme").rglob("*"):
+        if path.is_file():
+            path.chmod(0o644)
+            path.write_bytes(b"x" * path.stat().st_size)
+    with ballast.Store(store.root) as again:
+        bytes(again.checkout("acme", "main")["w"])
+
+
+def cannot_be_written(store, tmp_path):
+    ballast.Store(tmp_path / ("x" * 300))
+
+
+HOLD = """
+import sqlite3, sys
+sqlite3.connect(sys.argv[1]).execute("BEGIN IMMEDIATE")
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def busy(store, tmp_path):
+    """By another process: locks of files do not part two SQLites of one."""
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, os.path.join(store.root, "graph.db")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as holder:
+        holder.stdout.readline()
+        with ballast.Store(store.root, wait=0.01) as other:
+            other.commit("acme", {"w": bytes(4)}, message="m")
+
+
+def newer(store, tmp_path):
+    path = tmp_path / "store" / "store.json"
+    path.write_text(path.read_text().replace("ballast/store/1", "ballast/store/99"))
+    ballast.Store(store.root)
+
+
+def cancelled(store, tmp_path):
+    for _ in range(8):
+        data = {"w": os.urandom(64 << 20)}
+        store.commit("acme", data, message="m", progress=lambda done, total: False)
+
+
+# What is done: the exception, and words of its text.
+DEEDS = {
+    "a bad name": (
+        lambda s, _: s.commit("../x", {}, message="m"), ballast.Usage, r"'\.\./x'"),
+    "no such ref": (
+        lambda s, _: s.checkout("acme", "none"), ballast.NotFound, "'none'"),
+    "another tenant's": (
+        lambda s, _: s.merge("other", "linear", ["acme:main"], message="m"),
+        ballast.NotFound, "main"),
+    "a folder that is there": (exists, ballast.Conflict, "not empty"),
+    "a ref that moved": (moved, ballast.Conflict, "main"),
+    "a view without its input": (broken, ballast.Unsupported, "lost its input"),
+    "other bytes": (corrupt, ballast.Corrupt, "block"),
+    "no place to write": (cannot_be_written, ballast.IOFailure, "xxx"),
+    "a lock that is held": (busy, ballast.Busy, "graph.db"),
+    "a newer format": (newer, ballast.Unsupported, "store.json"),
+    "a stop": (cancelled, ballast.Cancelled, "cancelled"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("deed", DEEDS)
+def test_what_goes_wrong_is_raised_as_its_class(store, tmp_path, deed):
+    store.commit("acme", {"w": b"some bit"}, message="m")
+    act, kind, words = DEEDS[deed]
+    with pytest.raises(kind, match=words) as caught:
+        act(store, tmp_path)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", BUILTINS)
@@ -120,15 +252,52 @@ def test_an_exception_in_a_row_ends_the_walk_and_is_raised(store):
     assert len(seen) == 1
 
 
-def test_what_the_library_warns_of_is_logged(store, program, tmp_path, caplog):
+@pytest.fixture
+def warned(store, program, tmp_path):
+    """Does something that goes through and that the library warns of."""
     key = tmp_path / "key.pem"
     program("key", "generate", "-o", str(key), root=store.root)
     key.chmod(0o644)
-    store.commit("acme", {"w": bytes(8)}, message="m")
-    store.forget("acme", None, reason="asked", key=key)
-    assert any(
-        row.name == "ballast" and row.levelname == "WARNING" for row in caplog.records
-    )
+
+    def work():
+        store.commit("acme", {"w": bytes(8)}, message="m")
+        return store.forget("acme", None, reason="asked", key=key)
+
+    return work
+
+
+def test_what_the_library_warns_of_is_logged(warned, caplog, capfd):
+    assert warned()
+    rows = [row for row in caplog.records if row.name == "ballast"]
+    assert [row.levelname for row in rows] == ["WARNING"]
+    assert rows[0].getMessage().startswith(f"{rows[0].area}: ")
+    assert "key.pem" in rows[0].getMessage()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_warnings_of_other_threads_are_logged_too(warned, caplog):
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(warned).result()
+    assert "ballast" in {row.name for row in caplog.records}
+
+
+def test_a_logger_that_is_off_is_told_nothing(warned, caplog):
+    with caplog.at_level(logging.ERROR, "ballast"):
+        assert warned()
+    assert caplog.records == []
+
+
+def test_a_handler_that_raises_harms_no_work(warned):
+    class Handler(logging.Handler):
+        def emit(self, record):
+            raise ZeroDivisionError
+
+    handler = Handler()
+    logging.getLogger("ballast").addHandler(handler)
+    try:
+        assert warned()
+    finally:
+        logging.getLogger("ballast").removeHandler(handler)
 
 
 def test_importing_needs_neither_numpy_nor_torch():

@@ -1,5 +1,6 @@
 """Exports, against what the program exports, and json and hashlib."""
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -148,13 +149,24 @@ def test_without_vllm_a_request_is_an_import_error(store, tmp_path):
 def test_a_request_has_what_vllms_class_is_documented_to_take(
     store, tmp_path, monkeypatch
 ):
+    @dataclasses.dataclass
     class LoRARequest:
-        def __init__(self, lora_name: str, lora_int_id: int, lora_path: str = ""):
-            self.told = (lora_name, lora_int_id, lora_path)
+        lora_name: str
+        lora_int_id: int
+        lora_path: str = ""
+        base_model_name: str | None = None
+        tensorizer_config_dict: dict | None = None
+
+        def __post_init__(self):
+            if self.lora_int_id < 1:
+                raise ValueError(f"id must be > 0, got {self.lora_int_id}")
+            assert self.lora_path, "lora_path cannot be empty"
 
     for name in ("vllm", "vllm.lora", "vllm.lora.request"):
         monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
     sys.modules["vllm.lora.request"].LoRARequest = LoRARequest
     (item,) = serving.export(store, "acme", out=tmp_path / "out", specs=["tone"])
     request = serving.lora_request(item)
-    assert request.told == (item.name, item.int_id, item.path)
+    assert request == LoRARequest(item.name, item.int_id, item.path)
+    assert [type(v) for v in dataclasses.astuple(request)[:3]] == [str, int, str]
+    assert os.path.exists(os.path.join(request.lora_path, "adapter_config.json"))

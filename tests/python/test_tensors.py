@@ -1,8 +1,11 @@
 """Arrays go in and come out bit for bit, whatever they are."""
 
 import array
+import contextlib
 import json
+import pathlib
 import struct
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy
 import pytest
@@ -307,3 +310,92 @@ def test_safetensors_reads_what_was_written(store, tmp_path):
     got = safetensors.load_file(path)
     assert set(got) == set(want)
     assert all(torch.equal(got[name], want[name]) for name in want)
+
+
+def many(count=60, rows=64):
+    """Enough for several blocks, each shared by several tensors."""
+    rng = numpy.random.default_rng(3)
+    return {f"t{i:02}": rng.standard_normal((rows, 1024), "f4") for i in range(count)}
+
+
+ORDERS = {
+    "in order": lambda names: names,
+    "backwards": lambda names: names[::-1],
+    "every other": lambda names: names[::2],
+    "in order, twice": lambda names: names + names,
+    "each twice": lambda names: [name for name in names for _ in "ab"],
+    "from the middle": lambda names: names[30:],
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_tensors_are_right_in_whatever_order_they_are_asked_for(store, order):
+    want = many()
+    store.commit("acme", want, message="m")
+    with store.checkout("acme") as got:
+        for name in ORDERS[order](sorted(want)):
+            array = got[name]
+            assert numpy.array_equal(array, want[name]), name
+            array[:] = 0  # what one gets is one's own
+
+
+def test_threads_that_share_a_checkout_get_what_they_ask_for(store):
+    want = many()
+    store.commit("acme", want, message="m")
+    with store.checkout("acme") as got, ThreadPoolExecutor(8) as pool:
+        read = list(pool.map(got.__getitem__, want))
+    assert all(numpy.array_equal(a, b) for a, b in zip(read, want.values(), strict=True))
+
+
+def test_what_is_damaged_is_told_of_when_it_is_asked_for(store):
+    want = many()
+    store.commit("acme", want, message="m")
+    blocks = [path for path in pathlib.Path(store.root, "blocks").rglob("*") if path.is_file()]
+    largest = max(blocks, key=lambda path: path.stat().st_size)
+    largest.write_bytes(largest.read_bytes()[:-1] + b"?")
+    with store.checkout("acme") as got:
+        good = []
+        for name in got:
+            with contextlib.suppress(ballast.Corrupt):
+                assert numpy.array_equal(got[name], want[name])
+                good.append(name)
+        assert 0 < len(good) < len(want)
+        with pytest.raises(ballast.Corrupt):
+            got.state_dict()
+
+
+def test_reading_ahead_keeps_sixteen_mebibytes_at_most(store):
+    want = many(40, rows=256)
+    store.commit("acme", want, message="m")
+    with store.checkout("acme") as got:
+        for name in got:
+            got[name]
+            ahead = sum(array.nbytes for array in got._ahead.values())
+            assert ahead <= 16 << 20
+
+
+def test_a_module_with_shared_and_foreign_parameters_is_filled(store):
+    torch = pytest.importorskip("torch")
+
+    class Odd(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = torch.nn.Linear(8, 8, bias=False)
+            self.b = torch.nn.Linear(8, 8, bias=False)
+            self.b.weight = self.a.weight
+            self.low = torch.nn.Parameter(torch.zeros(4, dtype=torch.bfloat16))
+            self.turned = torch.nn.Parameter(torch.zeros(3, 5).T)
+
+    rng = torch.Generator().manual_seed(1)
+    given = {
+        "a.weight": torch.ones(8, 8),
+        "b.weight": torch.full((8, 8), 2.0),
+        "low": torch.randn(4, generator=rng),
+        "turned": torch.randn(5, 3, generator=rng),
+    }
+    store.commit("acme", given, message="m")
+    module = Odd()
+    assert store.checkout("acme").load_into(module) == []
+    assert torch.equal(module.a.weight, given["b.weight"])
+    assert torch.equal(module.low, given["low"].bfloat16())
+    assert torch.equal(module.turned, given["turned"])

@@ -12,7 +12,7 @@ import types
 
 import pytest
 
-from ballast import errors
+from ballast import errors, wdelta
 from ballast.store import Store
 from ballast.training import Checkpoints
 
@@ -198,6 +198,7 @@ from transformers import AutoModelForCausalLM, Trainer, TrainerCallback
 from transformers import TrainingArguments, set_seed
 from ballast.store import Store
 from ballast.training import BallastCallback
+from ballast.wdelta import DeltaTensorsCallback
 
 base, store, output, kill, lora = sys.argv[1:]
 
@@ -222,7 +223,8 @@ args = TrainingArguments(
 with Store(store) as store:
     callback = BallastCallback(store, "acme", "run", base=base)
     assert isinstance(callback, TrainerCallback)
-    trainer = Trainer(model, args, train_dataset=rows, callbacks=[callback, Kill()])
+    callbacks = [callback, DeltaTensorsCallback(base, strategy="lossless"), Kill()]
+    trainer = Trainer(model, args, train_dataset=rows, callbacks=callbacks)
     there = os.path.isdir(output) and any(
         n.startswith("checkpoint-") for n in os.listdir(output))
     trainer.train(resume_from_checkpoint=there or None)
@@ -256,6 +258,9 @@ def test_a_training_that_is_killed_and_resumed_is_all_there(tmp_path, monkeypatc
     from safetensors.numpy import load_file
 
     train_and_kill(tmp_path, 5)
+    with Store(tmp_path / "store") as store:
+        before = Checkpoints(store, "acme", "run").history()
+        assert store.fsck()
     train(tmp_path, monkeypatch)
     state = json.loads(
         (tmp_path / "run" / "checkpoint-6" / "trainer_state.json").read_text()
@@ -265,6 +270,8 @@ def test_a_training_that_is_killed_and_resumed_is_all_there(tmp_path, monkeypatc
         callback = Checkpoints(store, "acme", "run")
         commits = callback.history()
         assert [c.metadata["step"] for c in commits] == [6, 4, 2]
+        assert commits[len(commits) - len(before) :] == before
+        assert store.fsck()
         for commit in commits:
             want = logged[commit.metadata["step"]]
             for name in ("loss", "learning_rate", "epoch"):
@@ -278,11 +285,13 @@ def test_a_training_that_is_killed_and_resumed_is_all_there(tmp_path, monkeypatc
             got = {}
             for file in out.glob("*.safetensors"):
                 got.update(load_file(file))
-            want = load_file(tmp_path / "run" / f"checkpoint-{step}" /
-                             "model.safetensors")
-            assert set(got) == set(want)
+            folder = tmp_path / "run" / f"checkpoint-{step}"
+            want = load_file(folder / "model.safetensors")
+            delta = wdelta.load_delta_from_paths(folder / "model.wdelta", BASE)
+            assert set(got) == set(want) == set(delta)
             for name in want:
                 numpy.testing.assert_array_equal(got[name], want[name])
+                numpy.testing.assert_array_equal(delta[name], want[name])
 
 
 def test_a_lora_training_gives_adapters(tmp_path, monkeypatch):

@@ -39,13 +39,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
-from . import _wdelta_arrays as _arrays
-from . import errors
-from ._wdelta_arrays import Arrays
-from ._wdelta_native import Info, Job, Tensor
+from .. import _wdelta_arrays as _arrays
+from .. import errors
+from .._wdelta_arrays import Arrays
+from .._wdelta_native import Info, Job, Tensor
 
 if TYPE_CHECKING:
-    from ._wdelta_training import DeltaTensorsCallback
+    from .training import DeltaTensorsCallback
 
 __all__ = [
     "DeltaTensorsCallback",
@@ -502,7 +502,7 @@ def hash_state_dict(state_dict: StateDict) -> str:
 def __getattr__(name: str) -> Any:
     # transformers is imported when it is asked for.
     if name == "DeltaTensorsCallback":
-        from ._wdelta_training import DeltaTensorsCallback
+        from .training import DeltaTensorsCallback
 
         return DeltaTensorsCallback
     raise AttributeError(f"module 'ballast.wdelta' has no attribute '{name}'")

@@ -6,7 +6,7 @@ import glob
 import os
 from typing import TYPE_CHECKING, Any
 
-from . import wdelta
+from ballast import wdelta
 
 if TYPE_CHECKING:
 

@@ -1,6 +1,6 @@
 /* What a diff of two adapters says of their maps: factors differ wherever a
  * matrix was put between them, the maps may not. */
-#include "cli/diff_maps.h"
+#include "report/diff_maps.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,7 +10,6 @@
 
 typedef struct keeping {
     bal_diff_maps *maps;
-    bal_cli *cli;
     int rc;
     bal_error err;
 } keeping;
@@ -18,6 +17,7 @@ typedef struct keeping {
 void bal_diff_maps_done(bal_diff_maps *self)
 {
     bal_buf_done(&self->rows);
+    bal_arena_done(&self->names);
 }
 
 static int keep(void *ctx, const bal_lora_row *row)
@@ -26,7 +26,7 @@ static int keep(void *ctx, const bal_lora_row *row)
     bal_lora_row kept = *row;
 
     kept.module =
-        bal_arena_copy(&self->cli->arena, row->module, strlen(row->module));
+        bal_arena_copy(&self->maps->names, row->module, strlen(row->module));
     self->rc = kept.module ? bal_buf_append(&self->maps->rows, &kept,
                                             sizeof(kept), &self->err)
                            : bal_fail_memory(&self->err, "diff");
@@ -66,37 +66,39 @@ static int look_again(int why, bal_model *a, bal_model *b, bal_error *err)
     return rc ? rc : read_all(b, err);
 }
 
-int bal_diff_maps_fill(bal_diff_maps *out, bal_cli *cli, bal_model *a,
-                       bal_model *b, bal_error *err)
+static int pass_on(const bal_error *from, bal_error *err)
 {
-    keeping self = { .maps = out, .cli = cli };
+    if (err)
+        *err = *from;
+    return from->code;
+}
+
+int bal_diff_maps_fill(bal_diff_maps *out, bal_model *a, bal_model *b,
+                       bal_work *work, bal_error *err)
+{
+    keeping self = { .maps = out };
 
     if (!is_adapter(a) || !is_adapter(b))
         return 0;
-    int rc = bal_lora_spaces(&out->residual, a, b, cli->work, keep, &self,
-                             &out->why);
+    int rc =
+        bal_lora_spaces(&out->residual, a, b, work, keep, &self, &out->why);
     if (rc == BAL_EUNSUPPORTED || rc == BAL_EINVAL || rc == BAL_ECORRUPT)
         return look_again(rc, a, b, err);
-    if (!rc && self.rc) {
-        *err = self.err;
-        return self.rc;
-    }
+    if (!rc && self.rc)
+        return pass_on(&self.err, err);
     if (rc)
-        *err = out->why;
-    out->compared = !rc;
-    return rc;
+        return pass_on(&out->why, err);
+    out->compared = true;
+    return 0;
 }
 
 /* ---- sums --------------------------------------------------------------- */
 
-static size_t count_of(const bal_diff_maps *self)
+const bal_lora_row *bal_diff_maps_at(const bal_diff_maps *self, size_t i)
 {
-    return self->rows.len / sizeof(bal_lora_row);
-}
+    const bal_lora_row *rows = (const void *)self->rows.data;
 
-static const bal_lora_row *row_at(const bal_diff_maps *self, size_t i)
-{
-    return (const bal_lora_row *)(const void *)self->rows.data + i;
+    return i < self->rows.len / sizeof(*rows) ? &rows[i] : NULL;
 }
 
 /* <a, b>, of what the norms are. */
@@ -112,20 +114,20 @@ static double cosine(double product, double norm_a, double norm_b)
     return norm_a > 0 && norm_b > 0 ? product / norm_a / norm_b : (double)NAN;
 }
 
-typedef struct sums {
-    double cosine;        /* of all modules as one */
-    double columns, rows; /* means over those that both have */
-} sums;
-
-static sums sum_up(const bal_diff_maps *self)
+double bal_diff_maps_cosine(const bal_lora_row *row)
 {
-    sums out = { 0 };
+    return cosine(inner(row), row->norm_a, row->norm_b);
+}
+
+bal_diff_maps_sums bal_diff_maps_sum(const bal_diff_maps *self)
+{
+    const bal_lora_row *row = bal_diff_maps_at(self, 0);
+    bal_diff_maps_sums out = { 0 };
     double product = 0;
     double squares[2] = { 0 };
     size_t both = 0;
 
-    for (size_t i = 0; i < count_of(self); i++) {
-        const bal_lora_row *row = row_at(self, i);
+    for (size_t i = 0; row; row = bal_diff_maps_at(self, ++i)) {
         product += inner(row);
         squares[0] += row->norm_a * row->norm_a;
         squares[1] += row->norm_b * row->norm_b;
@@ -139,45 +141,6 @@ static sums sum_up(const bal_diff_maps *self)
     out.columns = both ? out.columns / (double)both : (double)NAN;
     out.rows = both ? out.rows / (double)both : (double)NAN;
     return out;
-}
-
-/* ---- text --------------------------------------------------------------- */
-
-static void text_row(bal_out *out, const bal_lora_row *row)
-{
-    bal_out_text(out, "  |a| %.4g  |b| %.4g  |b - a| %.4g", row->norm_a,
-                 row->norm_b, row->difference);
-    if (!isnan(row->columns))
-        bal_out_text(out,
-                     "  cosine %.4f  columns %.4f (%.1f deg)  rows %.4f "
-                     "(%.1f deg)",
-                     cosine(inner(row), row->norm_a, row->norm_b), row->columns,
-                     row->column_angle, row->rows, row->row_angle);
-    bal_out_text(out, "  ");
-    bal_out_safe(out, row->module);
-    bal_out_text(out, "\n");
-}
-
-void bal_diff_maps_text(bal_out *out, const bal_diff_maps *self, bool stat)
-{
-    sums all = sum_up(self);
-
-    if (self->why.text[0]) {
-        bal_out_text(out, "  not compared as maps: ");
-        bal_out_safe(out, self->why.text);
-        bal_out_text(out, "\n");
-    }
-    if (!self->compared)
-        return;
-    bal_out_text(out, "  as maps: relative change %.4f", self->residual.total);
-    if (!isnan(all.cosine))
-        bal_out_text(out, ", cosine %.4f", all.cosine);
-    if (!isnan(all.columns))
-        bal_out_text(out, ", column spaces overlap %.4f, row spaces %.4f",
-                     all.columns, all.rows);
-    bal_out_text(out, "\n");
-    for (size_t i = 0; stat && i < count_of(self); i++)
-        text_row(out, row_at(self, i));
 }
 
 /* ---- JSON --------------------------------------------------------------- */
@@ -200,7 +163,7 @@ static void json_row(bal_json *json, const bal_lora_row *row)
     number(json, "norm_a", row->norm_a);
     number(json, "norm_b", row->norm_b);
     number(json, "difference", row->difference);
-    number(json, "cosine", cosine(inner(row), row->norm_a, row->norm_b));
+    number(json, "cosine", bal_diff_maps_cosine(row));
     number(json, "column_overlap", row->columns);
     number(json, "column_angle", row->column_angle);
     number(json, "row_overlap", row->rows);
@@ -210,7 +173,8 @@ static void json_row(bal_json *json, const bal_lora_row *row)
 
 void bal_diff_maps_json(bal_json *json, const bal_diff_maps *self)
 {
-    sums all = sum_up(self);
+    bal_diff_maps_sums all = bal_diff_maps_sum(self);
+    const bal_lora_row *row = bal_diff_maps_at(self, 0);
 
     if (!self->compared && !self->why.text[0])
         return;
@@ -228,8 +192,8 @@ void bal_diff_maps_json(bal_json *json, const bal_diff_maps *self)
     number(json, "row_overlap", all.rows);
     bal_json_key(json, "modules");
     bal_json_array(json);
-    for (size_t i = 0; i < count_of(self); i++)
-        json_row(json, row_at(self, i));
+    for (size_t i = 0; row; row = bal_diff_maps_at(self, ++i))
+        json_row(json, row);
     bal_json_close(json);
     bal_json_close(json);
 }
