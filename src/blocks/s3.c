@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/str.h"
 
-enum { PARALLEL = 16, BUF_MOST = 1 << 30, ERROR_MOST = 64 << 10 };
+enum { PARALLEL = 24, BUF_MOST = 1 << 30, ERROR_MOST = 64 << 10 };
 
 static void s3_free(bal_backend *base)
 {
