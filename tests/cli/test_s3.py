@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from servers import BUILD, program
-from support import TREE, Store, load, run, save
+from support import TREE, Store, load, save
 
 SERVER = TREE / "tests" / "support" / "s3-server"
 
