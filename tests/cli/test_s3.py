@@ -239,3 +239,33 @@ def test_the_graph_is_read_without_the_bucket(store):
     told = store("checkout", "main", "-o", store.path / "out", env=away,
                  code=None)
     assert told.code != 0 and not (store.path / "out").exists()
+
+
+# ---- the backend itself ------------------------------------------------------
+
+ODD = ["a b", "a+b", "a%2Bb", "a&b", "a<b>", "a'b\"", "é", "a;b=c", "a?b",
+       "a#b", "~a", "a:b@c", "a,b!$*()", "%41", "a=b", "日本"]
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_names_are_signed_as_the_server_reads_them(store, name):
+    key = f"x/{name}"
+    rows = store.backend(["put", key, "hello", 1], ["get", key, 1, 2],
+                         ["list", "x/"], ["remove", [key]], ["size", key])
+    assert rows[:4] == [{"kept": False}, {"text": "el"},
+                        {"names": [[key, 5]]}, {"freed": 5}]
+    assert rows[4]["error"] == "not-found"
+
+
+def test_what_is_long_goes_in_parts_and_comes_back(store):
+    size = 64 * 1024 * 1024 + 1
+    rows = store.backend(["put", "a/b", size, 1], ["put", "a/b", "other", 1],
+                         ["size", "a/b"], ["get", "a/b", size - 3, 0],
+                         ["get", "a/b", 32 * 1024 * 1024 - 1, 2],
+                         ["list", "a/"], ["sweep", 1], ["remove", ["a/b"]],
+                         ["size", "a/b"])
+    assert rows[:8] == [{"kept": False}, {"kept": True}, {"size": size},
+                        {"text": "xxx"}, {"text": "xx"},
+                        {"names": [["a/b", size]]}, {"bytes": 0},
+                        {"freed": size}]
+    assert rows[8]["error"] == "not-found"
