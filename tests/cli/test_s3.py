@@ -223,7 +223,8 @@ def test_a_bucket_that_is_not_there_is_told(tmp_path, place):
 @pytest.mark.parametrize("url", [
     "s3://KEY:S3CR3T@bucket/x", "s3://b", "s3:bucket", "s3://Bucket/x",
     "s3://bucket//x", "s3://bucket/../x", "s3://bucket/x?y=S3CR3T",
-    "s3://bucket/.x", "s3:///x", "s3://" + "b" * 64])
+    "s3://bucket/.x", "s3:///x", "s3://" + "b" * 64, "S3://KEY:S3CR3T@bucket",
+    "s4://KEY:S3CR3T@bucket"])
 def test_what_names_no_bucket_is_refused_and_not_repeated(url, tmp_path, place):
     store = Remote(tmp_path, place)
     told = store("--backend", url, "init", code=None)

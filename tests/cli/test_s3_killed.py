@@ -220,3 +220,32 @@ def test_json_of_a_refusal_is_one_object(store, bucket):
     told = store("commit", model(store.path / "a", 1), "-m", "x", "--json",
                  code=None)
     assert json.loads(told.err)["error"]["code"] == "io"
+
+
+def alike(path, seed, change):
+    """Models of which the second is coded by the first."""
+    numbers = np.random.default_rng(seed)
+    values = numbers.standard_normal(6 << 14).astype("<f4")
+    values[::97] += np.float32(change)
+    save(path / "model.safetensors", {"w": ("F32", values.shape,
+                                            values.tobytes())})
+    return path
+
+
+@pytest.mark.parametrize("after", [0, 1, 4])
+def test_a_recompression_that_was_killed_loses_nothing(store, bucket, after):
+    folders = [alike(store.path / f"m{i}", 7, i) for i in range(2)]
+    for folder in folders:
+        store("commit", folder, "-m", folder.name)
+    store("config", "compression", "best")
+    came = stopping_at(bucket, after)
+    with store.start("gc", "--recompress") as killed:
+        assert came.wait(60)
+        killed.send_signal(signal.SIGKILL)
+        killed.wait()
+    bucket.fault = lambda asked: False
+    store("gc")
+    store("fsck")
+    for spec, folder in (("main~1", folders[0]), ("main", folders[1])):
+        store("checkout", spec, "-o", store.path / folder.name / "out")
+        assert load(store.path / folder.name / "out") == load(folder)
