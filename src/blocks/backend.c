@@ -14,7 +14,7 @@ static const bal_backend_ops *const schemes[] = {
     &bal_backend_s3,
 };
 
-enum { SCHEMES = sizeof(schemes) / sizeof(schemes[0]) };
+enum { SCHEMES = sizeof(schemes) / sizeof(schemes[0]), SCHEME_SHOWN = 40 };
 
 static const bal_backend_ops *find_scheme(const char *name, size_t len)
 {
@@ -26,9 +26,11 @@ static const bal_backend_ops *find_scheme(const char *name, size_t len)
     return NULL;
 }
 
+/* What is behind the scheme may have a key in it. */
 static int no_scheme(const char *url, bal_error *err)
 {
     BAL_LOCAL(bal_buf) known = { 0 };
+    size_t len = strcspn(url, ":/@");
 
     for (size_t i = 0; i < SCHEMES; i++) {
         int rc = bal_buf_format(&known, err, "%s%s:", i ? ", " : "",
@@ -36,7 +38,8 @@ static int no_scheme(const char *url, bal_error *err)
         if (rc)
             return rc;
     }
-    return bal_fail(err, BAL_EINVAL, "no backend for '%s' (there is %s)", url,
+    return bal_fail(err, BAL_EINVAL, "no backend for '%.*s' (there is %s)",
+                    (int)(len < SCHEME_SHOWN ? len : SCHEME_SHOWN), url,
                     bal_buf_string(&known));
 }
 

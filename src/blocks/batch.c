@@ -351,7 +351,9 @@ static int settle_all(settling *self, bal_work *work, bal_error *err)
 
 /* ---- putting ------------------------------------------------------------ */
 
-/* Where staged runs take memory, a block does not wait for the others. */
+/* Where staged runs take memory, a block does not wait for the others: it has
+ * no row yet, so nothing is said of it that could be wrong. One that replaces
+ * what has a row must wait until that is noted as an intention. */
 static int settle_now(const bal_batch *self, batch_item *item,
                       bal_staged *staged, bal_error *err)
 {
@@ -376,7 +378,7 @@ static int stage_item(const bal_batch *self, batch_item *item, bal_bytes data,
 
     if (!rc)
         rc = stage_block(self, bench, item, data, kind, &staged, err);
-    if (!rc && self->blocks->backend->at_once)
+    if (!rc && self->blocks->backend->at_once && !self->replaces)
         rc = settle_now(self, item, &staged, err);
     rc = conclude(self->list, item, rc, &staged, err);
     if (rc)

@@ -10,7 +10,12 @@
 #include "core/error.h"
 #include "core/str.h"
 
-enum { PARALLEL = 16, BUF_MOST = 1 << 30, ERROR_MOST = 64 << 10 };
+enum {
+    PARALLEL = 24,
+    ROOM = 256 << 20,
+    BUF_MOST = 1 << 30,
+    ERROR_MOST = 64 << 10
+};
 
 static void s3_free(bal_backend *base)
 {
@@ -19,25 +24,29 @@ static void s3_free(bal_backend *base)
     bal_s3_client_done(&self->client);
     pthread_mutex_destroy(&self->lock);
     bal_str_free(self->store);
+    bal_str_free(self->room.folder);
     free(self);
 }
 
 static int s3_open(bal_backend **out, const char *rest, const char *root,
                    bal_error *err)
 {
-    (void)root;
     s3_backend *self = calloc(1, sizeof(*self));
     if (!self)
         return bal_fail_memory(err, "a backend");
     self->base.ops = &bal_backend_s3;
     self->base.parallel = PARALLEL;
     self->base.at_once = true;
+    self->room.most = ROOM;
     pthread_mutex_init(&self->lock, NULL);
     BAL_OWN(bal_backend) base = &self->base;
 
     int rc = bal_s3_client_init(&self->client, rest, err);
     if (rc)
         return rc;
+    self->room.folder = bal_str_copy(root);
+    if (!self->room.folder)
+        return bal_fail_memory(err, "a backend");
     *out = BAL_TAKE(base);
     return 0;
 }

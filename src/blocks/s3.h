@@ -4,12 +4,13 @@
  *   .ballast       whose it is: {"schema": "ballast/backend/1", "store": …}
  *
  * No part of a name starts with a dot, so names and .ballast cannot meet. What
- * is staged is in memory, and goes out when it is settled. */
+ * is staged is here, and goes out when it is settled. */
 #ifndef BLOCKS_S3_H
 #define BLOCKS_S3_H
 
 #include "blocks/backend.h"
 #include "blocks/s3_client.h"
+#include "blocks/s3_hold.h"
 
 extern const bal_backend_ops bal_backend_s3;
 
@@ -23,6 +24,7 @@ typedef enum bal_s3_can {
 typedef struct s3_backend {
     bal_backend base;
     bal_s3_client client;
+    bal_s3_room room;       /* for what is staged */
     pthread_mutex_t lock;   /* guards all that follows; requests are made while
                                it is held */
     char *store;            /* whose runs these are, NULL: nobody has said */

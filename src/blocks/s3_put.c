@@ -2,7 +2,6 @@
  * under its name when it is settled. A put is seen whole or not at all and
  * durable once it is answered, so there is nothing to rename and nothing to
  * sync. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "blocks/s3.h"
@@ -14,33 +13,24 @@ enum { ONE_PUT = 64 << 20 }; /* bytes; what is longer goes in parts */
 int bal_s3_stage(bal_backend *self, bal_staged *out, const char *name,
                  const bal_bytes *parts, size_t count, bal_error *err)
 {
-    bal_staged staged = { 0 };
-    size_t at = 0;
+    bal_staged staged = { .name = bal_str_copy(name) };
+    int rc = staged.name ? bal_s3_hold(&staged.temp, &bal_s3_of(self)->room,
+                                       parts, count, err)
+                         : bal_fail_memory(err, "a staged block");
 
-    (void)self;
-    for (size_t i = 0; i < count; i++)
-        staged.size += parts[i].len;
-    staged.name = bal_str_copy(name);
-    staged.temp = malloc(staged.size + 1);
-    if (!staged.name || !staged.temp) {
+    if (rc) {
         bal_str_free(staged.name);
-        free(staged.temp);
-        return bal_fail_memory(err, "a staged block");
+        return rc;
     }
-    for (size_t i = 0; i < count; i++) {
-        if (parts[i].len)
-            memcpy(staged.temp + at, parts[i].data, parts[i].len);
-        at += parts[i].len;
-    }
+    staged.size = bal_s3_held(staged.temp).len;
     *out = staged;
     return 0;
 }
 
 void bal_s3_discard(bal_backend *self, bal_staged *staged)
 {
-    (void)self;
     bal_str_free(staged->name);
-    free(staged->temp);
+    bal_s3_let_go(&bal_s3_of(self)->room, staged->temp);
     *staged = (bal_staged){ 0 };
 }
 
@@ -70,7 +60,7 @@ static int put(s3_backend *self, const bal_staged *staged, bool keeps,
     bal_s3_call call = {
         .method = "PUT",
         .key = staged->name,
-        .body = { staged->temp, staged->size },
+        .body = bal_s3_held(staged->temp),
     };
     if (keeps)
         call.headers[0] = (bal_sigv4_pair){ "if-none-match", "*" };
@@ -117,7 +107,7 @@ static int settle_whole(s3_backend *self, bal_staged *staged, bal_error *err)
 
 static int settle_parts(s3_backend *self, bal_staged *staged, bal_error *err)
 {
-    const bal_bytes bytes = { staged->temp, staged->size };
+    const bal_bytes bytes = bal_s3_held(staged->temp);
     int rc = staged->keeps ? look(self, staged->name, &staged->kept, err) : 0;
 
     return rc || staged->kept

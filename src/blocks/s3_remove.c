@@ -1,4 +1,4 @@
-/* How runs go from a bucket: a thousand a request, and each of them confirmed
+/* How runs go from a bucket: some hundred a request, and each of them confirmed
  * by the answer. In a bucket that keeps versions, every version of a name goes
  * and every marker of its deletion; a version that a lock holds makes it fail.
  *
@@ -15,7 +15,7 @@
 #include "core/str.h"
 #include "core/xml.h"
 
-enum { BATCH = 1000, FEW = 24 };
+enum { BATCH = 250, FEW = 24 };
 
 /* One version of one name, in an arena. */
 typedef struct victim {

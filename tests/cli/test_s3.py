@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from servers import BUILD, program
-from support import TREE, Store, load, run, save
+from support import TREE, Store, load, save
 
 SERVER = TREE / "tests" / "support" / "s3-server"
 
@@ -223,7 +223,8 @@ def test_a_bucket_that_is_not_there_is_told(tmp_path, place):
 @pytest.mark.parametrize("url", [
     "s3://KEY:S3CR3T@bucket/x", "s3://b", "s3:bucket", "s3://Bucket/x",
     "s3://bucket//x", "s3://bucket/../x", "s3://bucket/x?y=S3CR3T",
-    "s3://bucket/.x", "s3:///x", "s3://" + "b" * 64])
+    "s3://bucket/.x", "s3:///x", "s3://" + "b" * 64, "S3://KEY:S3CR3T@bucket",
+    "s4://KEY:S3CR3T@bucket"])
 def test_what_names_no_bucket_is_refused_and_not_repeated(url, tmp_path, place):
     store = Remote(tmp_path, place)
     told = store("--backend", url, "init", code=None)
@@ -239,3 +240,33 @@ def test_the_graph_is_read_without_the_bucket(store):
     told = store("checkout", "main", "-o", store.path / "out", env=away,
                  code=None)
     assert told.code != 0 and not (store.path / "out").exists()
+
+
+# ---- the backend itself ------------------------------------------------------
+
+ODD = ["a b", "a+b", "a%2Bb", "a&b", "a<b>", "a'b\"", "é", "a;b=c", "a?b",
+       "a#b", "~a", "a:b@c", "a,b!$*()", "%41", "a=b", "日本"]
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_names_are_signed_as_the_server_reads_them(store, name):
+    key = f"x/{name}"
+    rows = store.backend(["put", key, "hello", 1], ["get", key, 1, 2],
+                         ["list", "x/"], ["remove", [key]], ["size", key])
+    assert rows[:4] == [{"kept": False}, {"text": "el"},
+                        {"names": [[key, 5]]}, {"freed": 5}]
+    assert rows[4]["error"] == "not-found"
+
+
+def test_what_is_long_goes_in_parts_and_comes_back(store):
+    size = 64 * 1024 * 1024 + 1
+    rows = store.backend(["put", "a/b", size, 1], ["put", "a/b", "other", 1],
+                         ["size", "a/b"], ["get", "a/b", size - 3, 0],
+                         ["get", "a/b", 32 * 1024 * 1024 - 1, 2],
+                         ["list", "a/"], ["sweep", 1], ["remove", ["a/b"]],
+                         ["size", "a/b"])
+    assert rows[:8] == [{"kept": False}, {"kept": True}, {"size": size},
+                        {"text": "xxx"}, {"text": "xx"},
+                        {"names": [["a/b", size]]}, {"bytes": 0},
+                        {"freed": size}]
+    assert rows[8]["error"] == "not-found"
