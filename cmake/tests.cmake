@@ -48,6 +48,7 @@ file(GLOB support CONFIGURE_DEPENDS ${dir}/support/*.c)
 list(FILTER support EXCLUDE REGEX "/fuzz_main\\.c$")
 add_library(bal-test INTERFACE)
 target_include_directories(bal-test INTERFACE ${dir})
+target_include_directories(bal-test SYSTEM INTERFACE ${LIBPQ_INCLUDE_DIRS})
 target_link_libraries(bal-test INTERFACE bal-warn ballast-program blake3
                       PkgConfig::CMOCKA)
 if(support)
