@@ -94,6 +94,12 @@ foreach(label unit contract)
     endforeach()
 endforeach()
 
+# The graph once more, on PostgreSQL where there is one.
+foreach(name dependents forgets grants graph journal proof_rows refs)
+    bal_test(postgresql-${name} contract ${CMAKE_COMMAND} -E env
+             BALLAST_TEST_DB=postgresql $<TARGET_FILE:unit-${name}>)
+endforeach()
+
 # ---- what tests/cli runs beside the program: parts of the library by argv ------
 
 file(GLOB files CONFIGURE_DEPENDS ${dir}/cli/*.c)

@@ -19,6 +19,13 @@ void database_each(const char *test, void (*fn)(const database_place *at));
 bool database_postgres(database_place *out, const char *test);
 /* What was made in it goes away. */
 void database_drop(const database_place *at);
+/* The URL of a test's database, good until the next call: a file below
+ * check_dir(), or with BALLAST_TEST_DB=postgresql, a schema, dropped when the
+ * program ends; the test is skipped where there is no server. */
+const char *database_url(const char *test);
+/* What somebody else does to PostgreSQL's, without keys; false: it is in a
+ * file. */
+bool database_meddle(const char *test, const char *sql);
 /* Never NULL. */
 bal_db *database_open(const database_place *at, double wait, unsigned flags);
 void database_run(bal_db *db, const char *sql);
