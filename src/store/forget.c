@@ -410,6 +410,10 @@ static int carry_out(bal_sha256 *attestation, bal_tenant *tenant,
     if (!rc)
         rc = bal_store_clear(store, err);
     if (!rc)
+        rc = bal_tenant_renew(tenant, err);
+    if (!rc && !tenant->number)
+        rc = check_scope(tenant, NULL, err);
+    if (!rc)
         rc = free_others(tenant, options, &anew, err);
     if (!rc)
         rc = begin(&row, tenant, options, &anew, err);

@@ -202,6 +202,8 @@ int bal_gc(bal_store *store, bal_tenant *tenant, unsigned flags,
 
     memset(report, 0, sizeof(*report));
     int rc = bal_store_lock(&lock, store, BAL_LOCK_EXCLUSIVE, err);
+    if (!rc && tenant)
+        rc = bal_tenant_renew(tenant, err);
     if (rc)
         return rc;
     rc = bal_backend_sweep(bal_blocks_backend(store->blocks),

@@ -95,6 +95,9 @@ BAL_CHECK int bal_probes_scrub(bal_store *self, bal_error *err);
 
 /* ---- tenant.c ----------------------------------------------------------- */
 
+/* Its number as it is now: who has waited for the store looks again, since the
+ * tenant may have been made, or forgotten and made anew. */
+BAL_CHECK int bal_tenant_renew(bal_tenant *self, bal_error *err);
 /* Its number, made in the graph if need be; inside a transaction or not. */
 BAL_CHECK int bal_tenant_make(bal_tenant *self, bal_error *err);
 
