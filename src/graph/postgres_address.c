@@ -156,6 +156,8 @@ static int read_all(texts *self, const char *rest, bal_error *err)
     if (rc)
         return rc;
     size_t place = strcspn(at, "?");
+    if (memchr(at, '@', place))
+        return malformed(err); /* behind a password with a slash in it */
     rc = both(self, at, place, err);
     at += place;
     if (!rc && *at)

@@ -97,23 +97,28 @@ static int remove_temporary(void *ctx, const char *name, bal_error *err)
     return rc;
 }
 
+/* A root that nothing was written into yet need not be there. */
+static int clear_root(bal_store *self, bal_error *err)
+{
+    if (bal_path_type_of(self->root) == BAL_PATH_ABSENT)
+        return 0;
+    int rc = bal_dir_each(self->root, remove_temporary, self, err);
+    if (!rc)
+        rc = bal_stage_sweep(self->root, err);
+    if (!rc)
+        rc = bal_view_sweep(self, err);
+    return rc ? rc : bal_view_cache_expire(self, err);
+}
+
 int bal_store_clear(bal_store *self, bal_error *err)
 {
     uint64_t swept;
     int rc =
         bal_backend_sweep(bal_blocks_backend(self->blocks), &swept, 0, err);
-    if (rc)
-        return rc;
-    rc = bal_dir_each(self->root, remove_temporary, self, err);
+
     if (!rc)
-        rc = bal_stage_sweep(self->root, err);
-    if (!rc)
-        rc = bal_view_sweep(self, err);
-    if (!rc)
-        rc = bal_view_cache_expire(self, err);
-    if (rc)
-        return rc;
-    return bal_intents_settle(self, err);
+        rc = clear_root(self, err);
+    return rc ? rc : bal_intents_settle(self, err);
 }
 
 int bal_store_recover(bal_store *self, bal_error *err)
