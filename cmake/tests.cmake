@@ -48,6 +48,7 @@ file(GLOB support CONFIGURE_DEPENDS ${dir}/support/*.c)
 list(FILTER support EXCLUDE REGEX "/fuzz_main\\.c$")
 add_library(bal-test INTERFACE)
 target_include_directories(bal-test INTERFACE ${dir})
+target_include_directories(bal-test SYSTEM INTERFACE ${LIBPQ_INCLUDE_DIRS})
 target_link_libraries(bal-test INTERFACE bal-warn ballast-program blake3
                       PkgConfig::CMOCKA)
 if(support)
@@ -104,6 +105,12 @@ set_tests_properties(s3-up PROPERTIES FIXTURES_SETUP s3)
 set_tests_properties(s3-down PROPERTIES FIXTURES_CLEANUP s3)
 set_tests_properties(contract-backend contract-backend_remove
                      PROPERTIES FIXTURES_REQUIRED s3)
+
+# The graph once more, on PostgreSQL where there is one.
+foreach(name dependents forgets grants graph journal proof_rows refs)
+    bal_test(postgresql-${name} contract ${CMAKE_COMMAND} -E env
+             BALLAST_TEST_DB=postgresql $<TARGET_FILE:unit-${name}>)
+endforeach()
 
 # ---- what tests/cli runs beside the program: parts of the library by argv ------
 

@@ -61,21 +61,6 @@ static int locator_write(const char *path, const char *db, bal_error *err)
     return bal_file_replace(path, text.data, text.len, err);
 }
 
-/* The lock is beside the database: several roots may have the same one. */
-static int place_lock(bal_store *self, bal_error *err)
-{
-    const char *file = self->graph ? bal_graph_file(self->graph) : NULL;
-    char *dir = bal_str_copy(file ? file : self->root);
-    char *slash = dir && file ? strrchr(dir, '/') : NULL;
-
-    if (slash)
-        slash[slash == dir] = '\0';
-    bal_str_free(self->lock);
-    self->lock = dir ? bal_path_join(dir, "lock") : NULL;
-    bal_str_free(dir);
-    return self->lock ? 0 : bal_fail_memory(err, self->root);
-}
-
 static int connect(bal_store *self, const char *db, unsigned flags,
                    bal_error *err)
 {
@@ -83,8 +68,7 @@ static int connect(bal_store *self, const char *db, unsigned flags,
     int rc = bal_db_open(&base, db, self->root, self->wait, flags, err);
     if (rc)
         return rc;
-    rc = bal_graph_open(&self->graph, BAL_TAKE(base), flags, err);
-    return rc ? rc : place_lock(self, err);
+    return bal_graph_open(&self->graph, BAL_TAKE(base), flags, err);
 }
 
 /* The backend, told whose it is. */
@@ -161,9 +145,20 @@ static int try_backend(bal_store *self, const char *url, bal_error *err)
     return open_backend(&backend, self, url, BAL_CLAIM_NOW, err);
 }
 
+/* While it is held, nobody takes our temporaries for a dead one's. */
+static int lock_root(bal_lock **out, const bal_store *self, bal_error *err)
+{
+    char *path = bal_path_join(self->root, "lock");
+    int rc = path ? bal_lock_take(out, path, BAL_LOCK_SHARED, self->wait, err)
+                  : bal_fail_memory(err, self->root);
+
+    bal_str_free(path);
+    return rc;
+}
+
 /* Make the store, or finish one whose making was cut short. */
 static int make(bal_store *self, const bal_store_options *options,
-                const char *locator, bal_error *err)
+                const char *plain, const char *locator, bal_error *err)
 {
     const char *backend = options->backend ? options->backend : DEFAULT_BACKEND;
     const char *db = options->db ? options->db : DEFAULT_DB;
@@ -171,24 +166,17 @@ static int make(bal_store *self, const bal_store_options *options,
     if (rc)
         return rc;
 
-    /* While it is held, nobody takes our temporaries for a dead one's. */
     BAL_OWN(bal_lock) lock = NULL;
-    rc = place_lock(self, err);
-    if (rc)
-        return rc;
-    rc = bal_store_lock(&lock, self, BAL_LOCK_SHARED, err);
+    rc = lock_root(&lock, self, err);
     if (rc)
         return rc;
     rc = connect(self, db, BAL_DB_CREATE, err);
     if (rc)
         return rc;
     rc = try_backend(self, backend, err);
-    if (rc)
-        return rc;
-    rc = bal_settings_make(self->graph, options, backend, db, err);
-    if (rc)
-        return rc;
-    return locator_write(locator, db, err);
+    if (!rc)
+        rc = bal_settings_make(self->graph, options, backend, plain, err);
+    return rc ? rc : locator_write(locator, plain, err);
 }
 
 static int absent(const char *root, bal_error *err)
@@ -197,14 +185,16 @@ static int absent(const char *root, bal_error *err)
                     "'ballast init' makes one, as does a command that writes");
 }
 
-static int find(bal_store *self, const char *locator, bal_error *err)
+/* Who names the database that is recorded may do so with a password. */
+static int find(bal_store *self, const char *asked, const char *plain,
+                const char *locator, bal_error *err)
 {
     char *db = NULL;
     int rc = locator_read(&db, locator, err);
     if (rc)
         return rc;
 
-    rc = connect(self, db, 0, err);
+    rc = connect(self, asked && !strcmp(plain, db) ? asked : db, 0, err);
     bal_str_free(db);
     return bal_within(err, rc, "store '%s'", self->root);
 }
@@ -222,25 +212,35 @@ static int visit(bal_store *self, const char *db, bal_error *err)
                                : bal_fail(err, rc, "%s", why.text);
 }
 
+/* plain: of the database that is asked for, or would be. */
+static int find_at(bal_store *self, const bal_store_options *options,
+                   const char *plain, const char *locator, bal_error *err)
+{
+    bool create = options->flags & (BAL_OPEN_CREATE | BAL_OPEN_INIT);
+
+    if (bal_path_type_of(locator) != BAL_PATH_ABSENT)
+        return find(self, options->db, plain, locator, err);
+    if (create)
+        return make(self, options, plain, locator, err);
+    if (options->db)
+        return visit(self, options->db, err);
+    return absent(self->root, err);
+}
+
 /* The graph, of a store that is there or is made now. */
 static int find_or_make(bal_store *self, const bal_store_options *options,
                         bal_error *err)
 {
-    bool create = options->flags & (BAL_OPEN_CREATE | BAL_OPEN_INIT);
-    char *locator = bal_path_join(self->root, "store.json");
-    if (!locator)
-        return bal_fail_memory(err, self->root);
+    char *plain = NULL;
+    int rc = bal_db_plain(&plain, options->db ? options->db : DEFAULT_DB, err);
+    if (rc)
+        return rc;
 
-    int rc;
-    if (bal_path_type_of(locator) != BAL_PATH_ABSENT)
-        rc = find(self, locator, err);
-    else if (create)
-        rc = make(self, options, locator, err);
-    else if (options->db)
-        rc = visit(self, options->db, err);
-    else
-        rc = absent(self->root, err);
+    char *locator = bal_path_join(self->root, "store.json");
+    rc = locator ? find_at(self, options, plain, locator, err)
+                 : bal_fail_memory(err, self->root);
     bal_str_free(locator);
+    bal_str_free(plain);
     return rc;
 }
 
@@ -295,7 +295,6 @@ void bal_store_free(bal_store *self)
     bal_graph_free(self->graph);
     for (size_t i = 0; i < BAL_SETTINGS; i++)
         bal_str_free(self->settings[i]);
-    bal_str_free(self->lock);
     bal_str_free(self->root);
     free(self);
 }

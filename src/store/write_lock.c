@@ -1,9 +1,10 @@
 /* Who may write when, and what a killed writer leaves.
  *
- * Writers share a lock beside the database, so that any number of them work at
- * once, from whatever root; what takes blocks away has it alone. The lock ends
- * with the process. A writer notes what it intends (intent.h); what it leaves
- * when it is killed, the next one that finds itself alone cleans up. */
+ * Writers share a lock on the database, so that any number of them work at
+ * once, from whatever root or machine; what takes blocks away has it alone. The
+ * lock ends with the process. A writer notes what it intends (intent.h); what
+ * it leaves when it is killed, the next one that finds itself alone cleans up.
+ */
 #include <string.h>
 
 #include "core/error.h"
@@ -17,10 +18,10 @@
 /* How often a deletion may be killed between two looks at the journal. */
 enum { LOCK_TRIES = 8 };
 
-static int take(bal_lock **out, const bal_store *self, enum bal_lock_mode mode,
-                double wait, bal_error *err)
+static int take(bal_db_lock **out, const bal_store *self,
+                enum bal_lock_mode mode, double wait, bal_error *err)
 {
-    return bal_lock_take(out, self->lock, mode, wait, err);
+    return bal_graph_lock(out, self->graph, mode, wait, err);
 }
 
 static int busy(const bal_store *self, bal_error *err)
@@ -29,7 +30,7 @@ static int busy(const bal_store *self, bal_error *err)
                     self->root);
 }
 
-static int lock_once(bal_lock **out, const bal_store *self,
+static int lock_once(bal_db_lock **out, const bal_store *self,
                      enum bal_lock_mode mode, double wait, bal_error *err)
 {
     int rc = take(out, self, mode, wait, err);
@@ -37,13 +38,13 @@ static int lock_once(bal_lock **out, const bal_store *self,
     return rc == BAL_EBUSY ? busy(self, err) : rc;
 }
 
-int bal_store_lock_waiting(bal_lock **out, bal_store *self,
+int bal_store_lock_waiting(bal_db_lock **out, bal_store *self,
                            enum bal_lock_mode mode, bal_error *err)
 {
     return lock_once(out, self, mode, self->wait, err);
 }
 
-int bal_store_lock_now(bal_lock **out, bal_store *self, bal_error *err)
+int bal_store_lock_now(bal_db_lock **out, bal_store *self, bal_error *err)
 {
     return lock_once(out, self, BAL_LOCK_EXCLUSIVE, 0, err);
 }
@@ -52,26 +53,26 @@ int bal_store_lock_now(bal_lock **out, bal_store *self, bal_error *err)
  * writer would take them for blocks that it need not write. */
 static int finish_deletions(bal_store *self, bal_error *err)
 {
-    BAL_OWN(bal_lock) lock = NULL;
+    BAL_OWN(bal_db_lock) lock = NULL;
     int rc = lock_once(&lock, self, BAL_LOCK_EXCLUSIVE, self->wait, err);
 
     return rc ? rc : bal_forget_resume_locked(self, err);
 }
 
-int bal_store_lock(bal_lock **out, bal_store *self, enum bal_lock_mode mode,
+int bal_store_lock(bal_db_lock **out, bal_store *self, enum bal_lock_mode mode,
                    bal_error *err)
 {
     for (size_t i = 0; i < LOCK_TRIES; i++) {
-        BAL_OWN(bal_lock) lock = NULL;
+        BAL_OWN(bal_db_lock) lock = NULL;
         bool unfinished = false;
         int rc = lock_once(&lock, self, mode, self->wait, err);
-        if (!rc && mode == BAL_LOCK_SHARED && self->graph)
+        if (!rc && mode == BAL_LOCK_SHARED)
             rc = bal_forget_unfinished(self, &unfinished, err);
         if (!rc && !unfinished)
             *out = BAL_TAKE(lock);
         if (rc || !unfinished)
             return rc;
-        bal_lock_free(BAL_TAKE(lock));
+        bal_db_lock_free(BAL_TAKE(lock));
         rc = finish_deletions(self, err);
         if (rc)
             return rc;
@@ -96,28 +97,33 @@ static int remove_temporary(void *ctx, const char *name, bal_error *err)
     return rc;
 }
 
+/* A root that nothing was written into yet need not be there. */
+static int clear_root(bal_store *self, bal_error *err)
+{
+    if (bal_path_type_of(self->root) == BAL_PATH_ABSENT)
+        return 0;
+    int rc = bal_dir_each(self->root, remove_temporary, self, err);
+    if (!rc)
+        rc = bal_stage_sweep(self->root, err);
+    if (!rc)
+        rc = bal_view_sweep(self, err);
+    return rc ? rc : bal_view_cache_expire(self, err);
+}
+
 int bal_store_clear(bal_store *self, bal_error *err)
 {
     uint64_t swept;
     int rc =
         bal_backend_sweep(bal_blocks_backend(self->blocks), &swept, 0, err);
-    if (rc)
-        return rc;
-    rc = bal_dir_each(self->root, remove_temporary, self, err);
+
     if (!rc)
-        rc = bal_stage_sweep(self->root, err);
-    if (!rc)
-        rc = bal_view_sweep(self, err);
-    if (!rc)
-        rc = bal_view_cache_expire(self, err);
-    if (rc)
-        return rc;
-    return bal_intents_settle(self, err);
+        rc = clear_root(self, err);
+    return rc ? rc : bal_intents_settle(self, err);
 }
 
 int bal_store_recover(bal_store *self, bal_error *err)
 {
-    BAL_OWN(bal_lock) lock = NULL;
+    BAL_OWN(bal_db_lock) lock = NULL;
     int rc = take(&lock, self, BAL_LOCK_EXCLUSIVE, 0, err);
     if (rc == BAL_EBUSY)
         return 0; /* somebody is at work, and will be again */
