@@ -1,6 +1,7 @@
 /* A small head, the same for both kinds, and the bytes behind it. */
 #include "blocks/s3_hold.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -89,6 +90,7 @@ int bal_s3_hold(char **out, bal_s3_room *room, const bal_bytes *parts,
     int rc = find_place(&at, &made.mapped, room, HEAD + made.len, err);
     if (rc)
         return rc;
+    assert(at);
     memcpy(at, &made, sizeof(made));
     *out = at;
     at += HEAD;

@@ -77,16 +77,16 @@ static int take_encoded(bal_buf *to, const char *text, bal_error *err)
     int rc = set(to, "", err);
 
     for (; *text && !rc; text++) {
-        char c = *text == '+' ? ' ' : *text;
-        if (c == '%') {
+        uint8_t byte = *text == '+' ? ' ' : (uint8_t)*text;
+        if (*text == '%') {
             int high = hex_of(text[1]);
             int low = high < 0 ? -1 : hex_of(text[2]);
             if (low < 0 || !(high | low))
                 return bal_fail(err, BAL_ECORRUPT, "a key that is none");
-            c = (char)(high << 4 | low);
+            byte = (uint8_t)((unsigned)high << 4 | (unsigned)low);
             text += 2;
         }
-        rc = bal_buf_append(to, &c, 1, err);
+        rc = bal_buf_append(to, &byte, 1, err);
     }
     return rc;
 }

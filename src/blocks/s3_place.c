@@ -1,6 +1,7 @@
 /* From most particular to most general: the environment, the profile, AWS. */
 #include "blocks/s3_place.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/error.h"
@@ -286,7 +287,10 @@ int bal_s3_place_init(bal_s3_place *self, const char *rest, bal_error *err)
         rc = take_keys(self, &profile, err);
     if (!rc)
         rc = take_tries(self, err);
-    return rc ? rc : locate(self, &profile, bucket, err);
+    if (rc)
+        return rc;
+    assert(bucket);
+    return locate(self, &profile, bucket, err);
 }
 
 void bal_s3_place_done(bal_s3_place *self)

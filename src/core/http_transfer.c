@@ -145,8 +145,8 @@ static CURLcode set_bulk(CURL *easy)
         CURLoption option;
         long value;
     } rows[] = {
-        { CURLOPT_BUFFERSIZE, 256 * 1024 },
-        { CURLOPT_UPLOAD_BUFFERSIZE, 256 * 1024 },
+        { CURLOPT_BUFFERSIZE, 256 * 1024L },
+        { CURLOPT_UPLOAD_BUFFERSIZE, 256 * 1024L },
         { CURLOPT_LOW_SPEED_LIMIT, 1 },
         { CURLOPT_LOW_SPEED_TIME, STALL_SECONDS },
         { CURLOPT_TCP_KEEPALIVE, 1 },

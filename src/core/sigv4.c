@@ -3,6 +3,7 @@
  * which is four short HMACs. */
 #include "core/sigv4.h"
 
+#include <assert.h>
 #include <openssl/hmac.h>
 #include <string.h>
 
@@ -97,7 +98,9 @@ int bal_sigv4_query(bal_buf *to, const bal_sigv4_pair *query, size_t count,
         return rc;
     qsort(all.line, all.count, sizeof(all.line[0]), by_text);
     for (size_t i = 0; i < all.count && !rc; i++) {
-        *strchr(all.line[i].data, '\x01') = '=';
+        char *mark = strchr(all.line[i].data, '\x01');
+        assert(mark);
+        *mark = '=';
         rc = bal_buf_format(to, err, "%s%s", i ? "&" : "", all.line[i].data);
     }
     return rc;

@@ -1,8 +1,11 @@
 """What a server does wrong is an error or is tried again: never a wrong answer,
 never a run that is not whole."""
 
+import hashlib
 import os
 import socket
+import ssl
+import subprocess
 
 import pytest
 
@@ -267,9 +270,55 @@ def test_a_server_that_is_not_there_is_an_error(bucket):
     assert row["error"] == "io" and f"127.0.0.1:{port}" in row["text"]
 
 
-def test_what_is_not_trusted_is_not_spoken_to(bucket, tmp_path):
-    (tmp_path / "ca.pem").write_text("")
-    url = bucket.server.url.replace("http:", "https:")
-    (row,) = calls(bucket, GET, AWS_ENDPOINT_URL=url, AWS_MAX_ATTEMPTS="1",
-                   AWS_CA_BUNDLE=os.fspath(tmp_path / "ca.pem"))
-    assert row["error"] == "io"
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tls")
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+         "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
+         "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
+         "-keyout", folder / "key.pem", "-out", folder / "cert.pem"],
+        check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture
+def sealed(bucket, certificate):
+    """The bucket's server, spoken to by TLS."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
+    listener = bucket.server.server
+    listener.socket = context.wrap_socket(listener.socket, server_side=True)
+    return {"AWS_ENDPOINT_URL": f"https://localhost:{bucket.server.port}",
+            "AWS_CA_BUNDLE": os.fspath(certificate / "cert.pem")}
+
+
+def test_over_tls_a_body_is_not_hashed_twice(bucket, sealed):
+    bucket.keys.clear()
+    assert calls(bucket, PUT, GET, **sealed) == [{"kept": False},
+                                                 {"text": "hello"}]
+    by_method = {asked.method: asked.headers for asked in bucket.asked}
+    assert by_method["PUT"]["x-amz-content-sha256"] == "UNSIGNED-PAYLOAD"
+
+
+def test_without_tls_a_body_is_signed(bucket):
+    bucket.keys.clear()
+    calls(bucket, PUT)
+    (headers,) = [asked.headers for asked in bucket.asked
+                  if asked.method == "PUT"]
+    assert (headers["x-amz-content-sha256"]
+            == hashlib.sha256(b"hello").hexdigest())
+
+
+def test_who_is_not_trusted_is_sent_nothing(bucket, sealed):
+    (row,) = calls(bucket, PUT, **{**sealed, "AWS_CA_BUNDLE": "",
+                                   "AWS_MAX_ATTEMPTS": "1"})
+    assert row["error"] == "io" and "certificate" in row["text"]
+    assert not bucket.asked
+
+
+def test_a_session_token_is_sent_and_signed(bucket):
+    calls(bucket, GET, AWS_SESSION_TOKEN="tok-3n/+=")
+    (asked,) = bucket.asked
+    assert asked.headers["x-amz-security-token"] == "tok-3n/+="
+    assert ";x-amz-security-token" in asked.headers["Authorization"]
