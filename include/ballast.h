@@ -581,8 +581,7 @@ typedef struct bal_push_options {
     size_t count;
     const char *op; /* for the reflog: push pull; NULL: push */
     unsigned flags;
-    bal_move_fn *moved; /* told of each ref that has moved; NULL: nobody. `n`
-                           and `at` are 0 */
+    bal_move_fn *moved; /* told of each ref that has moved; NULL: nobody */
     void *ctx;
 } bal_push_options;
 
@@ -595,17 +594,18 @@ typedef struct bal_push_report {
     uint64_t refs;          /* that were moved or made */
 } bal_push_report;
 
-/* Commits of a tenant into the tenant of the same name of another store, which
- * was opened with the same work: what specs name, its ancestors and the inputs
- * of its views, as far as they are not there; ids stay. Each commit is there
- * with all that it needs or not at all, so that what was cut short goes on when
- * it is called again. A spec that is a ref moves the ref of that name last:
- * ECONFLICT unless it leads on from where it is (see FORCE), before anything is
- * written. Everything read is held against its id: ECORRUPT. ENOTFOUND: no such
- * spec; or a view has an input of another tenant that is not there. ECONFLICT:
- * a commit that is named was forgotten there; one in a history is passed over.
- * Fingerprints, grants and proofs stay where they are. report is filled as far
- * as it went, and may be NULL. */
+/* Commits of a tenant into the tenant of the same name of another store, by the
+ * threads of that one: what specs name, its ancestors and the inputs of its
+ * views, as far as they are not there; ids stay. Each commit is there with all
+ * that it needs or not at all, so that what was cut short goes on when it is
+ * called again. A spec that is a ref moves the ref of that name last: ECONFLICT
+ * unless it leads on from where it is (see FORCE), before anything is written.
+ * Everything read is held against its id: ECORRUPT. ENOTFOUND: no such spec; or
+ * a view has an input of another tenant that is not there. ECONFLICT: a commit
+ * that is named was forgotten there; one in a history is passed over. EINVAL:
+ * one store twice, tenants of two names, no spec. Fingerprints, grants and
+ * proofs stay where they are. report is filled as far as it went, and may be
+ * NULL. */
 BAL_API BAL_CHECK int bal_push(bal_tenant *from, bal_tenant *to,
                                const bal_push_options *what,
                                bal_push_report *report, bal_error *err);

@@ -102,11 +102,15 @@ static void telling_done(telling *self)
 
 static int keep_line(telling *self, const bal_move *move)
 {
-    int rc = bal_buf_append(&self->ids, move->now, sizeof(*move->now), NULL);
+    bal_error err = { 0 };
+    int rc = bal_buf_append(&self->ids, move->now, sizeof(*move->now), &err);
 
-    return rc ? rc
-              : bal_buf_append(&self->names, move->ref, strlen(move->ref) + 1,
-                               NULL);
+    if (!rc)
+        rc = bal_buf_append(&self->names, move->ref, strlen(move->ref) + 1,
+                            &err);
+    if (rc)
+        bal_out_keep(&self->cli->out, rc, &err);
+    return rc;
 }
 
 static int moved(void *ctx, const bal_move *move)

@@ -36,6 +36,8 @@ static int check(const bal_transfer_run *run, bal_error *err)
         return bal_fail(err, BAL_EINVAL,
                         "commits of tenant '%s' are no commits of tenant '%s'",
                         run->from->name, run->to->name);
+    if (!run->what->count)
+        return bal_fail(err, BAL_EINVAL, "no commit is named");
     return check_stores(run->from->store, run->to->store, err);
 }
 

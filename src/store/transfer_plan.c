@@ -217,9 +217,20 @@ static int check_gap(const planning *self, const bal_id *commit,
     bal_id_hex(hexes[0], commit);
     bal_id_hex(hexes[1], missing);
     return bal_fail(err, BAL_ECORRUPT,
-                    "commit '%.12s': its %s '%.12s' is not there, and was not "
+                    "commit '%.12s': its %s '%.12s' is missed, and was not "
                     "forgotten",
                     hexes[0], as, hexes[1]);
+}
+
+/* A parent is what its id covers, or stands in for that. */
+static int first_with_parent(const bal_id *id, bal_error *err)
+{
+    char hex[BAL_ID_HEX + 1];
+
+    bal_id_hex(hex, id);
+    return bal_fail(err, BAL_ECORRUPT,
+                    "commit '%.12s': it was made on nothing and has a parent",
+                    hex);
 }
 
 static int add_parent(planning *self, const bal_commit_row *row, bal_error *err)
@@ -233,6 +244,8 @@ static int add_parent(planning *self, const bal_commit_row *row, bal_error *err)
 
     bool gap = row->has_made_on &&
                (!row->has_parent || !bal_id_equal(&row->made_on, &row->parent));
+    if (row->has_parent && !row->has_made_on)
+        return first_with_parent(&row->id, err);
     if (gap)
         rc = check_gap(self, &row->id, &row->made_on, "parent", err);
     return rc || !row->has_parent ? rc : push(self, &row->parent, err);
