@@ -12,7 +12,18 @@
 
 /* ---- what is asked for -------------------------------------------------- */
 
-/* Two roots may have one database, and two names lead to one root. */
+/* A database that is no file has its address alone. */
+static bool same_server(const bal_store *from, const bal_store *to)
+{
+    const char *a = from->settings[BAL_SETTING_DB];
+    const char *b = to->settings[BAL_SETTING_DB];
+
+    return !bal_graph_file(from->graph) && !bal_graph_file(to->graph) && a &&
+           b && !strcmp(a, b);
+}
+
+/* Two roots may have one database, and two names lead to one root: the lock is
+ * beside the database. */
 static int check_stores(const bal_store *from, const bal_store *to,
                         bal_error *err)
 {
@@ -21,7 +32,7 @@ static int check_stores(const bal_store *from, const bal_store *to,
 
     if (!rc)
         rc = bal_path_real(&locks[1], to->lock, err);
-    bool same = !rc && !strcmp(locks[0], locks[1]);
+    bool same = !rc && (!strcmp(locks[0], locks[1]) || same_server(from, to));
     bal_str_free(locks[0]);
     bal_str_free(locks[1]);
     if (rc || !same)

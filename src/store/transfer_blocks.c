@@ -19,7 +19,8 @@ typedef struct block_job {
     bal_block_kind kind;
     const bal_tensor *entry; /* the first that has it */
     bool shared;             /* with others */
-    bool lost;               /* its row is there, its bytes are not */
+    bool there;
+    bool lost; /* its row is there, its bytes are not */
 } block_job;
 
 typedef struct staging {
@@ -89,9 +90,18 @@ static int add_entry(staging *self, size_t i, bal_error *err)
     return rc;
 }
 
-/* All jobs; *total: bytes of the blocks that are not there, which stay. */
-static int list_jobs(staging *self, bal_transfer_blocks *out, uint64_t *total,
-                     bal_error *err)
+static int look_up(size_t i, void *ctx, bal_error *err)
+{
+    const staging *self = ctx;
+    block_job *job = &self->jobs[i];
+    bal_block_row row;
+
+    return bal_block_look_up(&row, self->run->to, &job->row.id, &job->there,
+                             &job->lost, err);
+}
+
+/* The ids of all, and of the jobs those that are to be done. */
+static int list_jobs(staging *self, bal_transfer_blocks *out, bal_error *err)
 {
     size_t left = 0;
     int rc = 0;
@@ -106,20 +116,19 @@ static int list_jobs(staging *self, bal_transfer_blocks *out, uint64_t *total,
     for (size_t i = 0; i < self->count; i++)
         out->ids[i] = self->jobs[i].row.id;
     out->id_count = bal_ids_unique(out->ids, self->count);
+    rc = bal_pool_run(self->run->to->store->work, self->count, look_up, self,
+                      err);
+    if (rc)
+        return rc;
 
-    for (size_t i = 0; i < self->count && !rc; i++) {
-        block_job *job = &self->jobs[i];
-        bal_block_row row;
-        bool there = false;
-        rc = bal_block_look_up(&row, self->run->to, &job->row.id, &there,
-                               &job->lost, err);
-        if (there)
+    for (size_t i = 0; i < self->count; i++) {
+        if (self->jobs[i].there)
             continue;
-        *total += job->row.size;
-        self->jobs[left++] = *job;
+        out->bytes += self->jobs[i].row.size;
+        self->jobs[left++] = self->jobs[i];
     }
     self->count = left;
-    return rc;
+    return 0;
 }
 
 /* ---- what a block is coded by ------------------------------------------- */
@@ -249,7 +258,7 @@ int bal_transfer_stage(bal_transfer_blocks *out, const bal_transfer_run *run,
                              store->effort, err);
 
     if (!rc)
-        rc = list_jobs(&self, out, &out->bytes, err);
+        rc = list_jobs(&self, out, err);
     if (rc)
         return rc;
     bal_work_expect(store->work, out->bytes);
