@@ -1,7 +1,7 @@
 /* What is to be transferred: from what is named back along parents, and into
  * the inputs of views, as far as it is not there. A stack in place of
  * recursion, for a history is as deep as whoever wrote it made it. */
-#include <stdlib.h>
+#include <assert.h>
 #include <string.h>
 
 #include "core/error.h"
@@ -139,6 +139,10 @@ typedef struct node {
     bool passed; /* forgotten where it would go: it does not come back */
 } node;
 
+typedef struct node_place {
+    node *at; /* in the arena, so that it stays where it is */
+} node_place;
+
 typedef struct step {
     node *at;
     bool closing; /* all that it stands on is done */
@@ -148,7 +152,7 @@ typedef struct planning {
     bal_transfer_run *run;
     bal_arena nodes;
     bal_map ids;   /* to the place in all */
-    bal_buf all;   /* of node * */
+    bal_buf all;   /* of node_place */
     bal_buf stack; /* of step */
 } planning;
 
@@ -167,18 +171,20 @@ static int find_node(planning *self, node **out, const bal_id *id,
     bool there = false;
 
     if (at != BAL_NONE) {
-        *out = ((node **)(void *)self->all.data)[at];
+        assert(self->all.data);
+        *out = ((node_place *)(void *)self->all.data)[at].at;
         return 0;
     }
-    node *made = bal_arena_alloc(&self->nodes, sizeof(*made));
-    if (!made)
+    const node_place made = { bal_arena_alloc(&self->nodes, sizeof(node)) };
+    if (!made.at)
         return bal_fail_memory(err, "a history");
-    *made = (node){ .id = *id };
+    *made.at = (node){ .id = *id };
     at = self->all.len / sizeof(made);
     int rc = bal_buf_append(&self->all, &made, sizeof(made), err);
     if (!rc)
-        rc = bal_map_add(&self->ids, &made->id, sizeof(*id), &at, &there, err);
-    *out = made;
+        rc = bal_map_add(&self->ids, &made.at->id, sizeof(*id), &at, &there,
+                         err);
+    *out = made.at;
     return rc;
 }
 
@@ -187,8 +193,11 @@ static int push(planning *self, const bal_id *id, bal_error *err)
     step next = { NULL, false };
     int rc = find_node(self, &next.at, id, err);
 
-    if (rc || next.at->state == DONE)
+    if (rc)
         return rc;
+    assert(next.at);
+    if (next.at->state == DONE)
+        return 0;
     return bal_buf_append(&self->stack, &next, sizeof(next), err);
 }
 
