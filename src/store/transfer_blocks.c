@@ -151,23 +151,26 @@ static int are_there(const staging *self, const bal_block_span *spans,
     return 0;
 }
 
-/* How the numbers stand to the base's: alike, or differences to values of
- * another width, which the lengths tell. (F32 of F32 are taken for alike: a
- * wrong guess costs bytes at rest.) */
+/* How the numbers stand to the base's: alike, or differences to values, which
+ * the lengths tell. Where both are as long (F32 of F32), they are taken for
+ * what a delta is coded by where the weights are that it is to; a wrong guess
+ * costs bytes at rest. */
 static void relate(block_job *job)
 {
     const bal_tensor *entry = job->entry;
     bal_tensor of = *entry;
+    uint64_t width = job->kind.width;
     uint64_t len = 0;
 
     for (size_t i = 0; i < job->kind.base_count; i++)
         len += job->kind.base[i].len;
     of.dtype = entry->of;
+    const bal_block_kind values = bal_anchor_kind(&of);
     job->kind.base_kind = job->kind.kind;
-    if (entry->form != BAL_FORM_DIFFERENCE || len == job->row.size)
-        return;
-    job->kind.difference = true;
-    job->kind.base_kind = bal_anchor_kind(&of).kind;
+    job->kind.difference = entry->form == BAL_FORM_DIFFERENCE && width &&
+                           len == job->row.size / width * values.width;
+    if (job->kind.difference)
+        job->kind.base_kind = values.kind;
 }
 
 /* spans is what the job's kind borrows. One that cannot be told is none. */

@@ -515,6 +515,35 @@ def test_chains_stay_coded_by_their_distance(tmp_path):
     assert are_sound(a, b)
 
 
+@pytest.mark.parametrize("dtype", ["BF16", "F32"])
+def test_deltas_stay_coded_by_the_weights_that_they_are_to(tmp_path, dtype):
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    a, b = anchored.Store(tmp_path / "a"), Store(tmp_path / "b")
+    models = {"base": anchored.weights(1)}
+    if dtype == "F32":
+        models["base"] = {name: np.random.default_rng(1).normal(
+            0, 0.02, bits.shape).astype("<f4").view("<u4")
+            for name, bits in models["base"].items()}
+    models["one"] = anchored.tuned(models["base"], 1)
+    models["two"] = anchored.tuned(models["one"], 2)
+    for name, tensors in models.items():
+        anchored.write(a.path / name, tensors, dtype)
+    a("commit", "base/", "-m", "base", "--ref", "base")
+    for name in ("one", "two"):
+        a("delta", f"./{name}", "--base", "./base", "-m", name)
+    push(a, b, "base", "main")
+    there, here = anchored.blocks(a), anchored.blocks(b)
+    assert anchored.based(there)
+    assert {name: (row.codec, row.depth, row.size)
+            for name, row in here.items()} == {
+                name: (row.codec, row.depth, row.size)
+                for name, row in there.items()}
+    b("apply", "main", "--base", a.path / "base", "-o", "out", "--verify")
+    assert anchored.load(b.path / "out") == anchored.load(a.path / "two")
+    assert are_sound(b)
+
+
 def test_one_of_a_chain_without_its_base_stands_alone(tmp_path):
     for name in "ab":
         (tmp_path / name).mkdir()
