@@ -1172,19 +1172,22 @@ def _transfer(
         new = native.hex_id(move.now)
         refs.append({"ref": native.decode(move.ref), "old": old, "new": new})
 
-    with origin.scope(tenant) as source, to.scope(source.name) as target:
-        with working(progress) as operation:
-            told = native.bal_move_fn(lambda _, pointer: operation.carry(row, pointer))
-            what = native.bal_push_options(
-                specs=native.texts(names),
-                count=len(names),
-                op=op,
-                flags=native.BAL_PUSH_FORCE if force else 0,
-                moved=told,
-            )
-            native.call(
-                lib.bal_push, source.tenant, target.tenant, byref(what), byref(report)
-            )
+    with (
+        origin.scope(tenant) as source,
+        to.scope(source.name) as target,
+        working(progress) as operation,
+    ):
+        told = native.bal_move_fn(lambda _, pointer: operation.carry(row, pointer))
+        what = native.bal_push_options(
+            specs=native.texts(names),
+            count=len(names),
+            op=op,
+            flags=native.BAL_PUSH_FORCE if force else 0,
+            moved=told,
+        )
+        native.call(
+            lib.bal_push, source.tenant, target.tenant, byref(what), byref(report)
+        )
     return Transferred(
         report.commits,
         report.blocks,
