@@ -479,7 +479,12 @@ def test_push_and_pull_send_what_is_missing(store, history, tmp_path, program):
             "refs": [],
         }
     out = program(
-        "--json", "--tenant", "acme", "push", tmp_path / "other", "main",
+        "--json",
+        "--tenant",
+        "acme",
+        "push",
+        tmp_path / "other",
+        "main",
         root=store.root,
     )
     assert {k: v for k, v in json.loads(out).items() if k != "schema"} == (
