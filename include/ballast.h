@@ -577,6 +577,46 @@ typedef int bal_move_fn(void *ctx, const bal_move *move);
 BAL_API BAL_CHECK int bal_reflog(bal_tenant *tenant, const char *ref,
                                  bal_move_fn *fn, void *ctx, bal_error *err);
 
+/* ---- from one store into another ---------------------------------------- */
+
+enum bal_push_flags {
+    BAL_PUSH_FORCE = 1, /* move refs that do not lead on, too */
+};
+
+typedef struct bal_push_options {
+    const char *const *specs; /* resolved in from */
+    size_t count;
+    const char *op; /* for the reflog: push pull; NULL: push */
+    unsigned flags;
+    bal_move_fn *moved; /* told of each ref that has moved; NULL: nobody */
+    void *ctx;
+} bal_push_options;
+
+typedef struct bal_push_report {
+    uint64_t commits;       /* that were transferred */
+    uint64_t blocks;        /* with them */
+    uint64_t reused_blocks; /* that they use and that were there */
+    uint64_t bytes;         /* of blocks, decoded */
+    uint64_t stored_bytes;  /* the same, as stored where they went */
+    uint64_t refs;          /* that were moved or made */
+} bal_push_report;
+
+/* Commits of a tenant into the tenant of the same name of another store, by the
+ * threads of that one: what specs name, its ancestors and the inputs of its
+ * views, as far as they are not there; ids stay. Each commit is there with all
+ * that it needs or not at all, so that what was cut short goes on when it is
+ * called again. A spec that is a ref moves the ref of that name last: ECONFLICT
+ * unless it leads on from where it is (see FORCE), before anything is written.
+ * Everything read is held against its id: ECORRUPT. ENOTFOUND: no such spec; or
+ * a view has an input of another tenant that is not there. ECONFLICT: a commit
+ * that is named was forgotten there; one in a history is passed over. EINVAL:
+ * one store twice, tenants of two names, no spec. Fingerprints, grants and
+ * proofs stay where they are. report is filled as far as it went, and may be
+ * NULL. */
+BAL_API BAL_CHECK int bal_push(bal_tenant *from, bal_tenant *to,
+                               const bal_push_options *what,
+                               bal_push_report *report, bal_error *err);
+
 /* ---- recipes and views ------------------------------------------------- */
 
 typedef struct bal_recipe bal_recipe;

@@ -293,6 +293,28 @@ class bal_move(Structure):
 bal_move_fn = CFUNCTYPE(c_int, c_void_p, POINTER(bal_move))
 
 
+class bal_push_options(Structure):
+    _fields_ = [
+        ("specs", POINTER(c_char_p)),
+        ("count", c_size_t),
+        ("op", c_char_p),
+        ("flags", c_uint),
+        ("moved", bal_move_fn),
+        ("ctx", c_void_p),
+    ]
+
+
+class bal_push_report(Structure):
+    _fields_ = [
+        ("commits", c_uint64),
+        ("blocks", c_uint64),
+        ("reused_blocks", c_uint64),
+        ("bytes", c_uint64),
+        ("stored_bytes", c_uint64),
+        ("refs", c_uint64),
+    ]
+
+
 class bal_param(Structure):
     _fields_ = [
         ("name", c_char_p),
@@ -797,6 +819,7 @@ BAL_FINDING_PROBLEM, BAL_FINDING_NOTE = range(2)
 BAL_DIFF_PROBES, BAL_DIFF_CELLS = 1, 2
 BAL_FSCK_FAST, BAL_FSCK_REPAIR = 1, 2
 BAL_GC_DRY_RUN, BAL_GC_RECOMPRESS = 1, 2
+BAL_PUSH_FORCE = 1
 BAL_CHANGES = (
     "changed",
     "unchanged",
@@ -889,6 +912,10 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "bal_ref_reset": (c_int, c_void_p, c_char_p, _ID, _ID, c_char_p, _ERR),
     "bal_log": (c_int, c_void_p, _ID, c_size_t, bal_commit_fn, c_void_p, _ERR),
     "bal_reflog": (c_int, c_void_p, c_char_p, bal_move_fn, c_void_p, _ERR),
+    "bal_push": (
+        c_int, c_void_p, c_void_p, POINTER(bal_push_options), POINTER(bal_push_report),
+        _ERR,
+    ),
     "bal_method_count": (c_size_t,),
     "bal_method_at": (POINTER(bal_method_info), c_size_t),
     "bal_method_find": (POINTER(bal_method_info), c_char_p),

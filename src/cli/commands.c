@@ -35,6 +35,8 @@ const bal_command *const bal_commands[] = {
     &bal_cmd_grant,
     &bal_cmd_revoke,
     &bal_cmd_grants,
+    &bal_cmd_push,
+    &bal_cmd_pull,
     &bal_cmd_forget,
     &bal_cmd_verify,
     &bal_cmd_proofs,

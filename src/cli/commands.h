@@ -43,6 +43,8 @@ extern const bal_command bal_cmd_bisect;
 extern const bal_command bal_cmd_wdelta;
 extern const bal_command bal_cmd_serve_export;
 extern const bal_command bal_cmd_sync_vllm;
+extern const bal_command bal_cmd_push;
+extern const bal_command bal_cmd_pull;
 extern const bal_command bal_cmd_forget;
 extern const bal_command bal_cmd_verify;
 extern const bal_command bal_cmd_proofs;
