@@ -1586,6 +1586,23 @@ BAL_API BAL_CHECK int bal_gc(bal_store *store, bal_tenant *tenant,
                              unsigned flags, bal_gc_report *report,
                              bal_error *err);
 
+typedef struct bal_copy_report {
+    uint64_t blocks, bytes; /* that were copied, at rest */
+    uint64_t present;       /* blocks that were there from an earlier try */
+    uint64_t rows;          /* of the database; 0: it stays where it is */
+} bal_copy_report;
+/* Copies the store's blocks to another backend, its database to another one, or
+ * both (NULL: that stays), verifies what arrived, and then is the store at the
+ * new place: ids, history, proofs and settings are the same. What is at the old
+ * place is left there, and is no store any more. Alone in the store while it
+ * works (EBUSY). Cut short, the store is where it was, and the next try copies
+ * what is missing. self is to be freed afterwards, and opened again. EINVAL:
+ * neither is named. ECONFLICT: another store is there; a deletion is not done.
+ * ECORRUPT names a block that did not arrive as it should. */
+BAL_API BAL_CHECK int bal_store_copy(bal_store *self, const char *backend,
+                                     const char *db, bal_copy_report *report,
+                                     bal_error *err);
+
 typedef struct bal_stats {
     uint64_t commits, manifests, blocks;
     uint64_t logical_bytes; /* of every commit, as if stored whole */

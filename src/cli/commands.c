@@ -37,6 +37,7 @@ const bal_command *const bal_commands[] = {
     &bal_cmd_grants,
     &bal_cmd_push,
     &bal_cmd_pull,
+    &bal_cmd_copy,
     &bal_cmd_forget,
     &bal_cmd_verify,
     &bal_cmd_proofs,

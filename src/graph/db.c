@@ -108,6 +108,11 @@ int bal_db_changes(bal_db *self, uint64_t *out, bal_error *err)
     return self->ops->changes(self, out, err);
 }
 
+int bal_db_place(bal_db *self, bal_buf *to, bal_error *err)
+{
+    return self->ops->place(self, to, err);
+}
+
 void bal_db_free(bal_db *self)
 {
     if (self)

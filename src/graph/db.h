@@ -86,6 +86,9 @@ typedef struct bal_db_ops {
      * that. A few microseconds, or one question to the server; not inside a
      * transaction, where it stands still. */
     int (*changes)(bal_db *self, uint64_t *out, bal_error *err);
+    /* Appends what tells this database from every other: the same text where
+     * two are one, by whatever names they were opened. */
+    int (*place)(bal_db *self, bal_buf *to, bal_error *err);
     /* With everybody who has the database open, from whatever root or machine,
      * threads of this process included. Waits at most wait seconds; EBUSY. Who
      * loses a lock that it holds, with the connection, commits nothing more
@@ -124,6 +127,7 @@ BAL_CHECK int bal_db_scrub(bal_db *self, unsigned flags, bal_error *err);
 /* See ops. */
 BAL_CHECK int bal_db_changes(bal_db *self, uint64_t *out, bal_error *err);
 BAL_CHECK int bal_db_plain(char **out, const char *url, bal_error *err);
+BAL_CHECK int bal_db_place(bal_db *self, bal_buf *to, bal_error *err);
 BAL_CHECK int bal_db_lock_take(bal_db_lock **out, bal_db *self,
                                enum bal_lock_mode mode, double wait,
                                bal_error *err);

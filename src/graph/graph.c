@@ -165,6 +165,11 @@ int bal_graph_lock(bal_db_lock **out, bal_graph *self, enum bal_lock_mode mode,
     return bal_db_lock_take(out, self->db, mode, wait, err);
 }
 
+int bal_graph_place(bal_graph *self, bal_buf *to, bal_error *err)
+{
+    return bal_db_place(self->db, to, err);
+}
+
 int bal_graph_changes(bal_graph *self, uint64_t *out, bal_error *err)
 {
     return bal_db_changes(self->db, out, err);

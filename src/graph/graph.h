@@ -30,6 +30,9 @@ BAL_CHECK int bal_graph_begin(bal_tx *tx, bal_graph *self, unsigned flags,
 
 /* ---- settings ---------------------------------------------------------- */
 
+/* See bal_db_place. */
+BAL_CHECK int bal_graph_place(bal_graph *self, bal_buf *to, bal_error *err);
+
 /* Appends the value; ENOTFOUND. */
 BAL_CHECK int bal_graph_setting(bal_graph *self, const char *key, bal_buf *to,
                                 bal_error *err);

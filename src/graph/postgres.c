@@ -488,6 +488,7 @@ const bal_db_ops bal_db_postgres = {
     .rollback = postgres_rollback,
     .scrub = postgres_scrub,
     .changes = postgres_changes,
+    .place = bal_pg_place,
     .lock = bal_pg_lock_take,
     .unlock = bal_pg_unlock,
     .free = postgres_free,

@@ -146,6 +146,7 @@ void bal_pg_rows_done(bal_pg_rows *self);
 int bal_pg_lock_take(bal_db *self, bal_db_lock **out, enum bal_lock_mode mode,
                      double wait, bal_error *err);
 void bal_pg_unlock(bal_db_lock *lock);
+BAL_CHECK int bal_pg_place(bal_db *self, bal_buf *to, bal_error *err);
 /* EIO if one that is held was lost. */
 BAL_CHECK int bal_pg_locks_held(bal_pg *self, bal_error *err);
 void bal_pg_locks_done(bal_pg *self);

@@ -196,3 +196,26 @@ void bal_pg_locks_done(bal_pg *self)
     for (size_t i = 0; i < BAL_PG_SPARE; i++)
         self->pq->finish(self->spare[i]);
 }
+
+/* ---- which database it is -------------------------------------------------
+ */
+
+static int take_place(void *ctx, const bal_value *columns, size_t count,
+                      bal_error *err)
+{
+    (void)count;
+    int rc =
+        bal_buf_append(ctx, columns[0].bytes.data, columns[0].bytes.len, err);
+    return rc ? rc : BAL_ROW_STOP;
+}
+
+/* A server tells itself from others by when it was started, to the
+ * microsecond. */
+int bal_pg_place(bal_db *self, bal_buf *to, bal_error *err)
+{
+    const char *sql = "SELECT concat('postgresql:', current_database(), '/', "
+                      "current_schema(), ' of ', pg_postmaster_start_time())";
+    int rc = bal_db_query(self, sql, NULL, 0, take_place, to, err);
+
+    return rc ? rc : bal_buf_append(to, "", 0, err);
+}

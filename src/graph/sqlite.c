@@ -187,6 +187,17 @@ static int sqlite_changes(bal_db *base, uint64_t *out, bal_error *err)
     return rc;
 }
 
+static int sqlite_place(bal_db *base, bal_buf *to, bal_error *err)
+{
+    char *real = NULL;
+    int rc = bal_path_real(&real, ((bal_sqlite *)base)->path, err);
+
+    if (!rc)
+        rc = bal_buf_format(to, err, "sqlite:%s", real);
+    bal_str_free(real);
+    return rc;
+}
+
 /* ---- closing ------------------------------------------------------------ */
 
 /* A close by the last connection copies the log into the database, with two
@@ -422,6 +433,7 @@ const bal_db_ops bal_db_sqlite = {
     .rollback = sqlite_rollback,
     .scrub = sqlite_scrub,
     .changes = sqlite_changes,
+    .place = sqlite_place,
     .lock = sqlite_lock,
     .unlock = sqlite_unlock,
     .free = sqlite_free,

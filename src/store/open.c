@@ -9,57 +9,16 @@
 #include "core/str.h"
 #include "graph/grants.h"
 #include "store/forget.h"
+#include "store/locator.h"
 #include "store/statement.h"
 
 #define DEFAULT_BACKEND "file:blocks"
 #define DEFAULT_DB      "sqlite:graph.db"
-#define SCHEMA          "ballast/store/1"
-#define LOCATOR_MAX     ((size_t)64 << 10)
 #define CACHE_SIZE      ((uint64_t)10 << 30)
 /* Enough that the blocks which several tensors share are decoded once. */
 #define CACHE_BLOCKS 6
-
-/* store.json: where the database is, without a password. */
-static int locator_read(char **db, const char *path, bal_error *err)
-{
-    BAL_LOCAL(bal_buf) text = { 0 };
-    int rc = bal_file_slurp(&text, path, LOCATOR_MAX, err);
-    if (rc)
-        return rc;
-
-    BAL_OWN(json_t) json = NULL;
-    rc = bal_json_parse(&json, text.data, text.len, path, err);
-    if (rc)
-        return rc;
-    const char *schema = json_string_value(json_object_get(json, "schema"));
-    const char *url = json_string_value(json_object_get(json, "db"));
-    if (!schema || !url)
-        return bal_fail(err, BAL_ECORRUPT, "'%s' is not a store's", path);
-    if (strcmp(schema, SCHEMA))
-        return bal_fail(err, BAL_EUNSUPPORTED,
-                        "'%s' is of '%s', this program reads '%s'", path,
-                        schema, SCHEMA);
-    *db = bal_str_copy(url);
-    return *db ? 0 : bal_fail_memory(err, path);
-}
-
-static int locator_write(const char *path, const char *db, bal_error *err)
-{
-    BAL_LOCAL(bal_buf) text = { 0 };
-    bal_json json;
-
-    bal_json_begin(&json, &text, 2);
-    bal_json_object(&json);
-    bal_json_key(&json, "schema");
-    bal_json_string(&json, SCHEMA);
-    bal_json_key(&json, "db");
-    bal_json_string(&json, db);
-    bal_json_close(&json);
-    int rc = bal_json_end(&json, err);
-    if (rc)
-        return rc;
-    return bal_file_replace(path, text.data, text.len, err);
-}
+/* How often a store may have moved since a root was told. */
+#define MOVES 8
 
 static int connect(bal_store *self, const char *db, unsigned flags,
                    bal_error *err)
@@ -158,7 +117,7 @@ static int lock_root(bal_lock **out, const bal_store *self, bal_error *err)
 
 /* Make the store, or finish one whose making was cut short. */
 static int make(bal_store *self, const bal_store_options *options,
-                const char *plain, const char *locator, bal_error *err)
+                const char *plain, bal_error *err)
 {
     const char *backend = options->backend ? options->backend : DEFAULT_BACKEND;
     const char *db = options->db ? options->db : DEFAULT_DB;
@@ -176,7 +135,7 @@ static int make(bal_store *self, const bal_store_options *options,
     rc = try_backend(self, backend, err);
     if (!rc)
         rc = bal_settings_make(self->graph, options, backend, plain, err);
-    return rc ? rc : locator_write(locator, plain, err);
+    return rc ? rc : bal_locator_write(self->root, plain, err);
 }
 
 static int absent(const char *root, bal_error *err)
@@ -190,7 +149,7 @@ static int find(bal_store *self, const char *asked, const char *plain,
                 const char *locator, bal_error *err)
 {
     char *db = NULL;
-    int rc = locator_read(&db, locator, err);
+    int rc = bal_locator_read(&db, locator, err);
     if (rc)
         return rc;
 
@@ -221,7 +180,7 @@ static int find_at(bal_store *self, const bal_store_options *options,
     if (bal_path_type_of(locator) != BAL_PATH_ABSENT)
         return find(self, options->db, plain, locator, err);
     if (create)
-        return make(self, options, plain, locator, err);
+        return make(self, options, plain, err);
     if (options->db)
         return visit(self, options->db, err);
     return absent(self->root, err);
@@ -242,6 +201,67 @@ static int find_or_make(bal_store *self, const bal_store_options *options,
     bal_str_free(locator);
     bal_str_free(plain);
     return rc;
+}
+
+/* ---- a store that has moved ---------------------------------------------- */
+
+/* What a copy that was cut short left to do: see copy.c. A root that cannot be
+ * written to asks the old database again next time. */
+static int settle_in(bal_store *self, const char *db, bal_error *err)
+{
+    BAL_LOCAL(bal_buf) arriving = { 0 };
+    bal_error why;
+    int rc = bal_graph_setting(self->graph, BAL_ARRIVING, &arriving, err);
+    if (!rc)
+        rc = bal_graph_set(self->graph, BAL_ARRIVING, NULL, err);
+    else if (rc == BAL_ENOTFOUND)
+        rc = 0;
+    if (rc)
+        return rc;
+
+    if (bal_locator_write(self->root, db, &why))
+        bal_warn("store", "has moved to '%s': %s", db, why.text);
+    return 0;
+}
+
+static int follow_once(bal_store *self, bool *moved, bal_error *err)
+{
+    BAL_LOCAL(bal_buf) db = { 0 };
+    int rc = bal_graph_setting(self->graph, BAL_MOVED_TO, &db, err);
+
+    *moved = !rc;
+    if (rc)
+        return rc == BAL_ENOTFOUND ? 0 : rc;
+    bal_graph_free(BAL_TAKE(self->graph));
+    rc = connect(self, bal_buf_string(&db), 0, err);
+    if (!rc)
+        rc = settle_in(self, bal_buf_string(&db), err);
+    return bal_within(err, rc, "store '%s' has moved", self->root);
+}
+
+/* To where it is now. */
+static int follow(bal_store *self, bal_error *err)
+{
+    BAL_LOCAL(bal_buf) arriving = { 0 };
+    bool moved = true;
+    int rc = 0;
+
+    for (size_t i = 0; i < MOVES && moved && !rc; i++)
+        rc = follow_once(self, &moved, err);
+    if (rc)
+        return rc;
+    if (moved)
+        return bal_fail(err, BAL_ECORRUPT,
+                        "store '%s' has moved round and "
+                        "round",
+                        self->root);
+    rc = bal_graph_setting(self->graph, BAL_ARRIVING, &arriving, err);
+    if (rc)
+        return rc == BAL_ENOTFOUND ? 0 : rc;
+    return bal_hint(
+        err,
+        bal_fail(err, BAL_ECONFLICT, "a copy into this database was cut short"),
+        "run 'ballast copy' again where the store is");
 }
 
 /* What is being deleted can be read by nobody, so a store where that cannot go
@@ -271,6 +291,8 @@ int bal_store_open(bal_store **out, const bal_store_options *options,
     if (!self->root)
         return bal_fail_memory(err, options->root);
     int rc = find_or_make(self, options, err);
+    if (!rc)
+        rc = follow(self, err);
     if (rc)
         return rc;
     rc = bal_settings_load(self, err);

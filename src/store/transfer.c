@@ -12,30 +12,17 @@
 
 /* ---- what is asked for -------------------------------------------------- */
 
-/* A database that is no file has its address alone. */
-static bool same_server(const bal_store *from, const bal_store *to)
-{
-    const char *a = from->settings[BAL_SETTING_DB];
-    const char *b = to->settings[BAL_SETTING_DB];
-
-    return !bal_graph_file(from->graph) && !bal_graph_file(to->graph) && a &&
-           b && !strcmp(a, b);
-}
-
-/* Two roots may have one database, and two names lead to one root: the lock is
- * beside the database. */
+/* Two roots may have one database, and two names lead to one root. */
 static int check_stores(const bal_store *from, const bal_store *to,
                         bal_error *err)
 {
-    char *locks[2] = { NULL, NULL };
-    int rc = bal_path_real(&locks[0], from->lock, err);
+    BAL_LOCAL(bal_buf) one = { 0 };
+    BAL_LOCAL(bal_buf) other = { 0 };
+    int rc = bal_graph_place(from->graph, &one, err);
 
     if (!rc)
-        rc = bal_path_real(&locks[1], to->lock, err);
-    bool same = !rc && (!strcmp(locks[0], locks[1]) || same_server(from, to));
-    bal_str_free(locks[0]);
-    bal_str_free(locks[1]);
-    if (rc || !same)
+        rc = bal_graph_place(to->graph, &other, err);
+    if (rc || strcmp(bal_buf_string(&one), bal_buf_string(&other)) != 0)
         return rc;
     return bal_fail(err, BAL_EINVAL, "'%s' and '%s' are one store", from->root,
                     to->root);
@@ -294,7 +281,7 @@ static int transfer(bal_transfer_run *run, bal_error *err)
     if (rc)
         return rc;
 
-    BAL_OWN(bal_lock) lock = NULL;
+    BAL_OWN(bal_db_lock) lock = NULL;
     rc = bal_store_lock(&lock, to, BAL_LOCK_SHARED, err);
     return rc ? rc : transfer_locked(run, err);
 }

@@ -12,6 +12,7 @@
 #include "model/stage.h"
 #include "store/forget_finish.h"
 #include "store/intent.h"
+#include "store/locator.h"
 #include "store/view_cache.h"
 #include "store/view_files.h"
 
@@ -30,12 +31,39 @@ static int busy(const bal_store *self, bal_error *err)
                     self->root);
 }
 
+/* Who has had the store open while it moved would write where it was. */
+static int check_place(const bal_store *self, bal_error *err)
+{
+    const char *url = self->settings[BAL_SETTING_BACKEND];
+    const char *name = bal_setting_name(BAL_SETTING_BACKEND);
+    BAL_LOCAL(bal_buf) moved = { 0 };
+    BAL_LOCAL(bal_buf) backend = { 0 };
+    int rc = bal_graph_setting(self->graph, BAL_MOVED_TO, &moved, err);
+    if (rc == BAL_ENOTFOUND)
+        rc = url ? bal_graph_setting(self->graph, name, &backend, err) : 0;
+    if (rc)
+        return rc;
+
+    bool same = !url || !strcmp(bal_buf_string(&backend), url);
+    if (!moved.len && same)
+        return 0;
+    bal_fail(err, BAL_ECONFLICT, "store '%s' has moved", self->root);
+    return bal_hint(err, BAL_ECONFLICT, "open it again");
+}
+
 static int lock_once(bal_db_lock **out, const bal_store *self,
                      enum bal_lock_mode mode, double wait, bal_error *err)
 {
-    int rc = take(out, self, mode, wait, err);
+    BAL_OWN(bal_db_lock) lock = NULL;
+    int rc = take(&lock, self, mode, wait, err);
 
-    return rc == BAL_EBUSY ? busy(self, err) : rc;
+    if (rc == BAL_EBUSY)
+        return busy(self, err);
+    if (!rc)
+        rc = check_place(self, err);
+    if (!rc)
+        *out = BAL_TAKE(lock);
+    return rc;
 }
 
 int bal_store_lock_waiting(bal_db_lock **out, bal_store *self,
