@@ -84,16 +84,24 @@ int bal_pg_lost(const bal_pg *self, const PGconn *conn, bal_error *err)
                     first_line(text), text);
 }
 
+/* Something that the server said by itself, as why it ends. */
+static bool has_said(const bal_pg *self, PGconn *conn)
+{
+    struct pollfd wait = { .fd = self->pq->socket(conn), .events = POLLIN };
+
+    return wait.fd >= 0 && poll(&wait, 1, 0) > 0;
+}
+
+/* The end of the stream is behind its last words, and found by another look. */
 bool bal_pg_alive(const bal_pg *self, PGconn *conn)
 {
     if (!conn || self->pq->status(conn) != CONNECTION_OK)
         return false;
 
-    struct pollfd wait = { .fd = self->pq->socket(conn), .events = POLLIN };
-    if (wait.fd < 0)
-        return false;
-    if (poll(&wait, 1, 0) > 0)
-        self->pq->consumeInput(conn);
+    for (int looks = 0; looks < 8 && has_said(self, conn); looks++) {
+        if (!self->pq->consumeInput(conn))
+            return false;
+    }
     return self->pq->status(conn) == CONNECTION_OK;
 }
 

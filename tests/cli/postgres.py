@@ -58,11 +58,17 @@ class Server:
                        **self.user)
 
     def start(self):
+        """A killed one's sessions may live a moment longer than it."""
         settings = " ".join(f"-c {one}" for one in self.settings)
-        self.run("pg_ctl", "-D", self.dir / "data", "-w", "-s",
-                 "-l", self.dir / "log", "start", "-o",
-                 f"-p {self.port} -k {self.dir} "
-                 f"-c listen_addresses=127.0.0.1 {settings}")
+        for left in reversed(range(20)):
+            try:
+                return self.run("pg_ctl", "-D", self.dir / "data", "-w", "-s",
+                                "-l", self.dir / "log", "start", "-o",
+                                f"-p {self.port} -k {self.dir} "
+                                f"-c listen_addresses=127.0.0.1 {settings}")
+            except subprocess.CalledProcessError:
+                if not left:
+                    raise
 
     def kill(self):
         """At once, with nothing put in order."""

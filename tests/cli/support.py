@@ -12,6 +12,7 @@ import struct
 import subprocess
 
 import numpy as np
+import pytest
 
 BALLAST = os.environ["BALLAST"]
 TREE = pathlib.Path(os.environ["BALLAST_TREE"])
@@ -21,6 +22,8 @@ LLAMA = TREE / "examples" / "llama"
 # their graph there, each in a schema of its own, dropped at the end.
 DATABASE = os.environ.get("BALLAST_TEST_DB")
 SCHEMAS = f"t{os.getpid()}_"
+in_files = pytest.mark.skipif(DATABASE is not None,
+                              reason="of a graph in the root's files")
 
 # Bits an element, of every dtype of the format.
 BITS = {

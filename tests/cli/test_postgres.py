@@ -9,7 +9,6 @@ import subprocess
 import threading
 
 import pytest
-
 from postgres import Server, bin_dir
 from support import BALLAST, environment, model, run
 
@@ -124,8 +123,8 @@ def test_a_fresh_root_finds_the_store(tmp_path, server, schema, machine):
 SECRETS = [
     "postgresql://postgres:s3cr3t@{host}/postgres?schema={schema}",
     "postgresql://postgres@{host}/postgres?password=s3cr3t&schema={schema}",
-    "postgresql://{host}/postgres?schema={schema}&user=postgres"
-    "&sslpassword=s3cr3t",
+    ("postgresql://{host}/postgres?schema={schema}&user=postgres"
+     "&sslpassword=s3cr3t"),
 ]
 
 
@@ -319,6 +318,7 @@ def rows_of(machine):
     """Oldest first; asked until there is a server to answer."""
     while True:
         result = machine("log", "--json", code=None)
+        assert result.code in (0, 7, 8), result
         if result.code == 0:
             return [(row["message"], row["id"]) for row in result.lines][::-1]
 
@@ -338,6 +338,8 @@ def test_what_is_acknowledged_survives_a_killed_server(tmp_path):
                 if turn % 3 < 2:
                     continue
                 name, commit = rows_of(machine)[-1]
+                if name == "first":
+                    continue
                 # One that was cut short may have begun, and goes on later.
                 done.discard(name)
                 if machine("forget", commit, "--reason", "asked", "--yes",

@@ -11,7 +11,8 @@ import time
 import numpy as np
 import pytest
 
-from support import BALLAST, Store, environment, files, model, run, save
+from support import (BALLAST, Store, environment, files, in_files, model, run,
+                     save)
 
 ROOT = os.geteuid() == 0
 
@@ -269,6 +270,7 @@ def copied(tmp_path_factory):
     shutil.rmtree(path)
 
 
+@in_files
 def test_read_only_places_are_7_and_untouched(program):
     store = Store(program)
     model(program / "m")
