@@ -13,6 +13,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/signals.h"
 
 enum { XML_MOST = 8 << 20 };
 
@@ -274,7 +275,8 @@ static int send_tries(bal_s3_reply *out, const bal_s3_call *call,
         if (rc)
             return rc;
         bal_transfer_end(transfer, perform(transfer), &end);
-        if (tries + 1 >= client->place.tries || !again(transfer, &end))
+        if (tries + 1 >= client->place.tries || bal_signals_pending() ||
+            !again(transfer, &end))
             return take(out, &end, err);
         double pause = pause_of(client, tries, end.asked);
         bal_trace("s3", "again=%u in=%.2f status=%d curl=%d", tries + 1, pause,

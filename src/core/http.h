@@ -31,7 +31,8 @@ typedef struct bal_http_request {
 
 enum bal_http_flags {
     BAL_HTTP_HEAD = 1, /* keep what the answer has before its body */
-    BAL_HTTP_BULK = 2, /* many bytes: large buffers, and a stall is the end */
+    BAL_HTTP_BULK = 2, /* many bytes: large buffers; a stall ends it, and so
+                          does a signal that the program was told to watch */
 };
 
 typedef struct bal_http_answer {

@@ -7,6 +7,7 @@
 
 #include "core/arith.h"
 #include "core/error.h"
+#include "core/signals.h"
 
 enum {
     HEADERS_MAX = 256 * 1024, /* bytes of an answer's; libcurl's own: 300 KiB */
@@ -138,6 +139,18 @@ static CURLcode set_numbers(CURL *easy, long milliseconds)
     return code;
 }
 
+/* Called at least once a second, whether anything comes or not. */
+static int on_progress(void *ctx, curl_off_t down_all, curl_off_t down,
+                       curl_off_t up_all, curl_off_t up)
+{
+    (void)ctx;
+    (void)down_all;
+    (void)down;
+    (void)up_all;
+    (void)up;
+    return bal_signals_pending() != 0;
+}
+
 /* Nothing for half a minute is as good as a connection that was cut. */
 static CURLcode set_bulk(CURL *easy)
 {
@@ -150,11 +163,15 @@ static CURLcode set_bulk(CURL *easy)
         { CURLOPT_LOW_SPEED_LIMIT, 1 },
         { CURLOPT_LOW_SPEED_TIME, STALL_SECONDS },
         { CURLOPT_TCP_KEEPALIVE, 1 },
+        { CURLOPT_NOPROGRESS, 0 },
     };
     CURLcode code = CURLE_OK;
 
     for (size_t i = 0; !code && i < sizeof(rows) / sizeof(rows[0]); i++)
         code = bal_curl_use()->easy_setopt(easy, rows[i].option, rows[i].value);
+    if (!code)
+        code = bal_curl_use()->easy_setopt(easy, CURLOPT_XFERINFOFUNCTION,
+                                           on_progress);
     return code;
 }
 
@@ -250,6 +267,8 @@ int bal_transfer_failed(const bal_transfer *self, const bal_http_end *end,
 
     if (self->rc == BAL_ENOMEM)
         return bal_fail_memory(err, where);
+    if (end->code == CURLE_ABORTED_BY_CALLBACK)
+        return bal_fail(err, BAL_ECANCELLED, "cancelled");
     if (self->rc && self->header_bytes > HEADERS_MAX)
         return bal_fail(err, BAL_EIO, "'%s': headers of more than %d bytes",
                         where, HEADERS_MAX);

@@ -40,7 +40,7 @@ BAL_CHECK int bal_transfer_arm(bal_transfer *self, double seconds,
 /* What became of a try. */
 void bal_transfer_end(const bal_transfer *self, CURLcode code,
                       bal_http_end *end);
-/* EIO, ENOMEM in words. */
+/* EIO, ENOMEM, ECANCELLED in words. */
 int bal_transfer_failed(const bal_transfer *self, const bal_http_end *end,
                         bal_error *err);
 /* Idle, the handle kept. */

@@ -96,6 +96,19 @@ def test_a_commit_that_was_killed_leaves_what_fsck_names_and_gc_takes(
     assert load(store.path / "out") == load(first)
 
 
+def test_a_commit_that_waits_for_its_bucket_can_be_told_to_stop(store, bucket):
+    came = stopping_at(bucket, 2)
+    with store.start("commit", model(store.path / "a", 1), "-m", "x") as asked:
+        assert came.wait(60)
+        asked.send_signal(signal.SIGINT)
+        told = asked.communicate(timeout=20)[1]
+    assert asked.returncode == 130 and b"interrupted" in told
+    bucket.fault = lambda asked: False
+    assert store("log", code=None).out == ""
+    store("gc")
+    assert not blocks_of(bucket)
+
+
 @pytest.mark.parametrize("after", [0, 6])
 def test_a_commit_that_is_refused_half_way_is_none(store, bucket, after):
     count = []
