@@ -764,6 +764,15 @@ class bal_fsck_options(Structure):
     ]
 
 
+class bal_copy_report(Structure):
+    _fields_ = [
+        ("blocks", c_uint64),
+        ("bytes", c_uint64),
+        ("present", c_uint64),
+        ("rows", c_uint64),
+    ]
+
+
 class bal_gc_report(Structure):
     _fields_ = [
         ("bytes_freed", c_uint64),
@@ -1059,6 +1068,9 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "bal_fsck": (
         c_int, c_void_p, c_void_p, POINTER(bal_fsck_options), bal_problem_fn, c_void_p,
         POINTER(bal_fsck_report), _ERR,
+    ),
+    "bal_store_copy": (
+        c_int, c_void_p, c_char_p, c_char_p, POINTER(bal_copy_report), _ERR,
     ),
     "bal_gc": (c_int, c_void_p, c_void_p, c_uint, POINTER(bal_gc_report), _ERR),
     "bal_stats_codecs": (c_int, c_void_p, c_void_p, bal_codec_stats_fn, c_void_p, _ERR),
