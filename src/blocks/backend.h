@@ -64,7 +64,8 @@ typedef struct bal_backend_ops {
     /* Names below prefix, which is empty or ends with a slash, in no order. */
     int (*list)(bal_backend *self, const char *prefix, bal_listed_fn *fn,
                 void *ctx, bal_error *err);
-    /* Temporaries of processes that are no more; with dry set only counted. */
+    /* Temporaries of processes that are no more; with DRY only counted, with
+     * NEAR those alone that no request is needed for. */
     int (*sweep)(bal_backend *self, uint64_t *bytes, unsigned flags,
                  bal_error *err);
     void (*free)(bal_backend *self);
@@ -79,7 +80,7 @@ struct bal_backend {
 
 enum bal_claim_flags { BAL_CLAIM_NOW = 1 };
 
-enum bal_sweep_flags { BAL_SWEEP_DRY = 1 };
+enum bal_sweep_flags { BAL_SWEEP_DRY = 1, BAL_SWEEP_NEAR = 2 };
 
 /* EINVAL: no such scheme, names those there are. */
 BAL_CHECK int bal_backend_open(bal_backend **out, const char *url,

@@ -322,9 +322,11 @@ int bal_s3_sweep(bal_backend *base, uint64_t *bytes, unsigned flags,
 {
     BAL_LOCAL(sweeping)
     all = { .backend = bal_s3_of(base), .before = bal_clock_now() - day };
-    int rc = bal_s3_ready(all.backend, false, err);
 
     *bytes = 0;
+    if (flags & BAL_SWEEP_NEAR)
+        return 0;
+    int rc = bal_s3_ready(all.backend, false, err);
     if (!rc)
         rc = list_old(&all, err);
     for (size_t at = 0; at < all.old.len && !rc;) {

@@ -252,7 +252,7 @@ int bal_store_copy(bal_store *self, const char *backend, const char *db,
                         "named to copy to");
     int rc = bal_store_lock(&lock, self, BAL_LOCK_EXCLUSIVE, err);
     if (!rc)
-        rc = bal_store_clear(self, err);
+        rc = bal_store_clear(self, 0, err);
     if (rc)
         return rc;
     run.from = bal_blocks_backend(self->blocks);

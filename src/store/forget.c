@@ -408,7 +408,7 @@ static int carry_out(bal_sha256 *attestation, bal_tenant *tenant,
     if (!rc)
         rc = bal_forget_resume_with(store, options->key, 0, err);
     if (!rc)
-        rc = bal_store_clear(store, err);
+        rc = bal_store_clear(store, 0, err);
     if (!rc)
         rc = bal_tenant_renew(tenant, err);
     if (!rc && !tenant->number)

@@ -64,7 +64,7 @@ static int remove_bytes(bal_store *self, const bal_pending *row, bal_buf *ids,
     if (!rc)
         rc = bal_view_cache_wipe(self, err);
     if (!rc)
-        rc = bal_store_clear(self, err);
+        rc = bal_store_clear(self, 0, err);
     return rc ? rc : look(self, row, ids, err);
 }
 
@@ -155,7 +155,7 @@ int bal_pending_look(bal_store *self, const bal_pending *row, bal_error *err)
     BAL_LOCAL(second_look) again = { .store = self, .row = row };
     BAL_LOCAL(bal_buf) ids = { 0 };
     /* What killed writers have published since has no row yet. */
-    int rc = bal_store_clear(self, err);
+    int rc = bal_store_clear(self, 0, err);
     if (!rc)
         rc = bal_statement_ids(&ids, json_object_get(row->plan, "blocks"), err);
     if (!rc)

@@ -81,9 +81,9 @@ BAL_CHECK int bal_store_lock_waiting(bal_db_lock **out, bal_store *self,
 /* Alone, without waiting; EBUSY. */
 BAL_CHECK int bal_store_lock_now(bal_db_lock **out, bal_store *self,
                                  bal_error *err);
-/* Remove what killed writers left: temporaries, and blocks that were published
- * and never named. The lock is held alone. */
-BAL_CHECK int bal_store_clear(bal_store *self, bal_error *err);
+/* Remove what killed writers left: temporaries (flags of bal_sweep_flags), and
+ * blocks that were published and never named. The lock is held alone. */
+BAL_CHECK int bal_store_clear(bal_store *self, unsigned flags, bal_error *err);
 /* Finish deletions that were killed, then the same, if no writer is at work. */
 BAL_CHECK int bal_store_recover(bal_store *self, bal_error *err);
 

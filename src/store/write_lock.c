@@ -138,17 +138,18 @@ static int clear_root(bal_store *self, bal_error *err)
     return rc ? rc : bal_view_cache_expire(self, err);
 }
 
-int bal_store_clear(bal_store *self, bal_error *err)
+int bal_store_clear(bal_store *self, unsigned flags, bal_error *err)
 {
     uint64_t swept;
     int rc =
-        bal_backend_sweep(bal_blocks_backend(self->blocks), &swept, 0, err);
+        bal_backend_sweep(bal_blocks_backend(self->blocks), &swept, flags, err);
 
     if (!rc)
         rc = clear_root(self, err);
     return rc ? rc : bal_intents_settle(self, err);
 }
 
+/* Before every commit, and with the lock held alone: no time for requests. */
 int bal_store_recover(bal_store *self, bal_error *err)
 {
     BAL_OWN(bal_db_lock) lock = NULL;
@@ -159,5 +160,5 @@ int bal_store_recover(bal_store *self, bal_error *err)
         rc = bal_forget_resume_locked(self, err);
     if (!rc)
         rc = bal_probes_scrub(self, err);
-    return rc ? rc : bal_store_clear(self, err);
+    return rc ? rc : bal_store_clear(self, BAL_SWEEP_NEAR, err);
 }

@@ -4,6 +4,7 @@ versions; what killed writers have left there."""
 import pytest
 
 from s3_fake import Bucket, calls, once, refuse, say_xml
+from support import Store, model
 
 LIST = ["list", ""]
 
@@ -263,3 +264,30 @@ def test_uploads_that_are_old_are_swept():
         assert len(bucket.uploads) == 4
         assert calls(bucket, ["sweep", 0]) == [{"bytes": 3}]
         assert list(bucket.uploads) == ["new", "odd", "not"]
+
+
+def test_a_commit_lists_nothing_and_gc_looks_for_old_uploads(tmp_path):
+    with Bucket() as bucket:
+        store = Store(tmp_path)
+        store("--backend", "s3://bucket/p", "init", env=bucket.env())
+        bucket.uploads["old"] = {"key": "p/a/b", "parts": {1: b"abc"},
+                                 "begun": "2020-01-01T00:00:00.000Z"}
+        del bucket.asked[:]
+        for i in range(2):
+            model(tmp_path / f"m{i}", (i, i + 1))
+            store("commit", f"m{i}", "-m", "m", env=bucket.env())
+        assert {asked.key for asked in bucket.asked} and not [
+            asked.path for asked in bucket.asked if not asked.key]
+        store("gc", env=bucket.env())
+        assert not bucket.uploads
+
+
+def test_forget_looks_for_old_uploads_too(tmp_path):
+    with Bucket() as bucket:
+        store = Store(tmp_path)
+        store("--backend", "s3://bucket/p", "init", env=bucket.env())
+        store("commit", model(tmp_path / "m"), "-m", "m", env=bucket.env())
+        bucket.uploads["old"] = {"key": "p/a/b", "parts": {1: b"abc"},
+                                 "begun": "2020-01-01T00:00:00.000Z"}
+        store("forget", "main", "--reason", "r", "--yes", env=bucket.env())
+        assert not bucket.uploads
