@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import hashlib
 import hmac
+import json
 import os
 import pathlib
 import resource
@@ -23,7 +24,7 @@ import uuid
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "cli"))
 
-from postgres import Server, bin_dir  # noqa: E402
+from postgres import Server, bin_dir
 
 S3 = HERE.parent / "support" / "s3-server"
 PARALLEL = 24
@@ -35,7 +36,7 @@ WRITERS, EACH = 16, 60
 @contextlib.contextmanager
 def s3_server(b):
     """Its environment, or None where it is not installed."""
-    folder = pathlib.Path(b.path("s3")).absolute()
+    folder = pathlib.Path(b.path(f"s3-{os.getpid()}")).absolute()
     subprocess.run([S3, "up", folder], check=True)
     try:
         if not (folder / "env").exists():
@@ -45,6 +46,7 @@ def s3_server(b):
         yield dict(line.split("=", 1) for line in lines)
     finally:
         subprocess.run([S3, "down", folder], check=True)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -112,8 +114,8 @@ def pieces_of(b, megabytes, size=4 << 20):
         os.makedirs(model)
         os.makedirs(pieces)
         count = (megabytes << 20) // size
-        head = ('{"w":{"dtype":"BF16","shape":[%d],"data_offsets":[0,%d]}}'
-                % (count * size // 2, count * size)).encode()
+        head = json.dumps({"w": {"dtype": "BF16", "shape": [count * size // 2],
+                                 "data_offsets": [0, count * size]}}).encode()
         head += b" " * (-len(head) % 8)
         random = np.random.default_rng(41)
         with open(f"{model}/model.safetensors", "wb") as file:
@@ -201,7 +203,7 @@ def latency(b, place, count=500, size=64 << 10, seconds=0.02):
     port = int(place["AWS_ENDPOINT_URL"].rsplit(":", 1)[1])
     took = {0: [], seconds: []}
     for _ in range(b.runs):
-        for far in took:
+        for far, times in took.items():
             store = b.path("store-remote")
             shutil.rmtree(store, ignore_errors=True)
             with delayed(port, far) as near:
@@ -209,8 +211,8 @@ def latency(b, place, count=500, size=64 << 10, seconds=0.02):
                 where = f"s3://{place['BALLAST_TEST_BUCKET']}/{uuid.uuid4().hex}"
                 timed(b.ballast(store, "--backend", where, "init",
                                 "--block-size", str(size)), env)
-                took[far].append(timed(b.ballast(store, "commit", model, "-m",
-                                                 "m"), env))
+                times.append(timed(b.ballast(store, "commit", model, "-m", "m"),
+                                   env))
     near, far = (statistics.median(rows) for rows in took.values())
     b.say(f"20 ms farther, a commit of {count} blocks: seconds more",
           statistics.median(f - n for n, f in zip(*took.values())), 1,
