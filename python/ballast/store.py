@@ -25,6 +25,7 @@ from .comparing import Diff, compare
 from .results import (
     Checked,
     Collected,
+    Copied,
     Grant,
     Move,
     Problem,
@@ -1145,6 +1146,32 @@ class Store(native.Handle):
         with self._perhaps(tenant) as of, working(progress):
             native.call(lib.bal_gc, self._pointer, of, flags, byref(report))
         return Collected(report.bytes_freed, report.blocks)
+
+    def copy(
+        self,
+        *,
+        backend: str | None = None,
+        metadata: str | None = None,
+        progress: Any = None,
+    ) -> Copied:
+        """Move the store's blocks to another backend, its database to another one,
+        or both; then this handle is closed, and the root is of the store at the new
+        place. What is at the old one is left there.
+
+        Raises Usage: neither is given. Conflict: another store is there. Corrupt: a
+        block did not arrive as it should. Busy: others are at work.
+        """
+        report = native.bal_copy_report()
+        with self._used(), working(progress):
+            native.call(
+                lib.bal_store_copy,
+                self._pointer,
+                native.encode(backend),
+                native.encode(metadata),
+                byref(report),
+            )
+        self.close()
+        return Copied(report.blocks, report.bytes, report.present, report.rows)
 
     def stats(self, tenant: str | None = None) -> Stats:
         """Counts and bytes; tenant None: of the whole store."""
