@@ -48,6 +48,7 @@ file(GLOB support CONFIGURE_DEPENDS ${dir}/support/*.c)
 list(FILTER support EXCLUDE REGEX "/fuzz_main\\.c$")
 add_library(bal-test INTERFACE)
 target_include_directories(bal-test INTERFACE ${dir})
+target_include_directories(bal-test SYSTEM INTERFACE ${LIBPQ_INCLUDE_DIRS})
 target_link_libraries(bal-test INTERFACE bal-warn ballast-program blake3
                       PkgConfig::CMOCKA)
 if(support)
@@ -91,6 +92,24 @@ foreach(label unit contract)
         bal_test_program(${name} ${file})
         bal_test(${name} ${label} $<TARGET_FILE:${name}>)
     endforeach()
+endforeach()
+
+# ---- an S3 server, for as long as a test runs that asks for it ------------------
+
+set(server ${dir}/support/s3-server)
+foreach(verb up down)
+    bal_test(s3-${verb} fixture ${BAL_PYTHON} ${server} ${verb}
+             ${PROJECT_BINARY_DIR}/s3)
+endforeach()
+set_tests_properties(s3-up PROPERTIES FIXTURES_SETUP s3)
+set_tests_properties(s3-down PROPERTIES FIXTURES_CLEANUP s3)
+set_tests_properties(contract-backend contract-backend_remove
+                     PROPERTIES FIXTURES_REQUIRED s3)
+
+# The graph once more, on PostgreSQL where there is one.
+foreach(name dependents forgets grants graph journal proof_rows refs)
+    bal_test(postgresql-${name} contract ${CMAKE_COMMAND} -E env
+             BALLAST_TEST_DB=postgresql $<TARGET_FILE:unit-${name}>)
 endforeach()
 
 # ---- what tests/cli runs beside the program: parts of the library by argv ------
@@ -178,6 +197,7 @@ endforeach()
 
 if(BAL_PYTHON AND TARGET ballast)
     bal_pytests(cli ${dir}/cli/test_*.py)
+    set_tests_properties(cli-s3 PROPERTIES FIXTURES_REQUIRED s3)
     bal_pytests(torture ${dir}/torture/test_*.py)
     if(EXISTS ${dir}/torture/crash.py)
         bal_test(crash crash ${BAL_PYTHON} ${dir}/torture/crash.py)

@@ -133,6 +133,13 @@ typedef struct bal_store_options {
     double wait;             /* seconds to wait for a lock; 0: 30 */
     unsigned flags;
     bal_work *work; /* borrowed for the store's life; required */
+    /* A folder of this machine for copies of blocks that are read of a backend
+     * that is far away, and the bytes of them at most (0: 10 GiB); NULL: none
+     * are kept. They are of this store alone, in a folder of its id there, and
+     * go when something is deleted or taken back anywhere, before the next
+     * read. */
+    const char *cache;
+    uint64_t cache_size;
 } bal_store_options;
 
 /* ENOTFOUND: no store there (without CREATE). ECONFLICT: made with other
@@ -570,6 +577,46 @@ typedef int bal_move_fn(void *ctx, const bal_move *move);
 /* ref NULL: of every ref. Newest first. */
 BAL_API BAL_CHECK int bal_reflog(bal_tenant *tenant, const char *ref,
                                  bal_move_fn *fn, void *ctx, bal_error *err);
+
+/* ---- from one store into another ---------------------------------------- */
+
+enum bal_push_flags {
+    BAL_PUSH_FORCE = 1, /* move refs that do not lead on, too */
+};
+
+typedef struct bal_push_options {
+    const char *const *specs; /* resolved in from */
+    size_t count;
+    const char *op; /* for the reflog: push pull; NULL: push */
+    unsigned flags;
+    bal_move_fn *moved; /* told of each ref that has moved; NULL: nobody */
+    void *ctx;
+} bal_push_options;
+
+typedef struct bal_push_report {
+    uint64_t commits;       /* that were transferred */
+    uint64_t blocks;        /* with them */
+    uint64_t reused_blocks; /* that they use and that were there */
+    uint64_t bytes;         /* of blocks, decoded */
+    uint64_t stored_bytes;  /* the same, as stored where they went */
+    uint64_t refs;          /* that were moved or made */
+} bal_push_report;
+
+/* Commits of a tenant into the tenant of the same name of another store, by the
+ * threads of that one: what specs name, its ancestors and the inputs of its
+ * views, as far as they are not there; ids stay. Each commit is there with all
+ * that it needs or not at all, so that what was cut short goes on when it is
+ * called again. A spec that is a ref moves the ref of that name last: ECONFLICT
+ * unless it leads on from where it is (see FORCE), before anything is written.
+ * Everything read is held against its id: ECORRUPT. ENOTFOUND: no such spec; or
+ * a view has an input of another tenant that is not there. ECONFLICT: a commit
+ * that is named was forgotten there; one in a history is passed over. EINVAL:
+ * one store twice, tenants of two names, no spec. Fingerprints, grants and
+ * proofs stay where they are. report is filled as far as it went, and may be
+ * NULL. */
+BAL_API BAL_CHECK int bal_push(bal_tenant *from, bal_tenant *to,
+                               const bal_push_options *what,
+                               bal_push_report *report, bal_error *err);
 
 /* ---- recipes and views ------------------------------------------------- */
 
@@ -1539,6 +1586,23 @@ enum bal_gc_flags {
 BAL_API BAL_CHECK int bal_gc(bal_store *store, bal_tenant *tenant,
                              unsigned flags, bal_gc_report *report,
                              bal_error *err);
+
+typedef struct bal_copy_report {
+    uint64_t blocks, bytes; /* that were copied, at rest */
+    uint64_t present;       /* blocks that were there from an earlier try */
+    uint64_t rows;          /* of the database; 0: it stays where it is */
+} bal_copy_report;
+/* Copies the store's blocks to another backend, its database to another one, or
+ * both (NULL: that stays), verifies what arrived, and then is the store at the
+ * new place: ids, history, proofs and settings are the same. What is at the old
+ * place is left there, and is no store any more. Alone in the store while it
+ * works (EBUSY). Cut short, the store is where it was, and the next try copies
+ * what is missing. self is to be freed afterwards, and opened again. EINVAL:
+ * neither is named. ECONFLICT: another store is there; a deletion is not done.
+ * ECORRUPT names a block that did not arrive as it should. */
+BAL_API BAL_CHECK int bal_store_copy(bal_store *self, const char *backend,
+                                     const char *db, bal_copy_report *report,
+                                     bal_error *err);
 
 typedef struct bal_stats {
     uint64_t commits, manifests, blocks;

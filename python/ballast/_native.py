@@ -96,6 +96,8 @@ class bal_store_options(Structure):
         ("wait", c_double),
         ("flags", c_uint),
         ("work", c_void_p),
+        ("cache", c_char_p),
+        ("cache_size", c_uint64),
     ]
 
 
@@ -290,6 +292,28 @@ class bal_move(Structure):
 
 
 bal_move_fn = CFUNCTYPE(c_int, c_void_p, POINTER(bal_move))
+
+
+class bal_push_options(Structure):
+    _fields_ = [
+        ("specs", POINTER(c_char_p)),
+        ("count", c_size_t),
+        ("op", c_char_p),
+        ("flags", c_uint),
+        ("moved", bal_move_fn),
+        ("ctx", c_void_p),
+    ]
+
+
+class bal_push_report(Structure):
+    _fields_ = [
+        ("commits", c_uint64),
+        ("blocks", c_uint64),
+        ("reused_blocks", c_uint64),
+        ("bytes", c_uint64),
+        ("stored_bytes", c_uint64),
+        ("refs", c_uint64),
+    ]
 
 
 class bal_param(Structure):
@@ -741,6 +765,15 @@ class bal_fsck_options(Structure):
     ]
 
 
+class bal_copy_report(Structure):
+    _fields_ = [
+        ("blocks", c_uint64),
+        ("bytes", c_uint64),
+        ("present", c_uint64),
+        ("rows", c_uint64),
+    ]
+
+
 class bal_gc_report(Structure):
     _fields_ = [
         ("bytes_freed", c_uint64),
@@ -796,6 +829,7 @@ BAL_FINDING_PROBLEM, BAL_FINDING_NOTE = range(2)
 BAL_DIFF_PROBES, BAL_DIFF_CELLS = 1, 2
 BAL_FSCK_FAST, BAL_FSCK_REPAIR = 1, 2
 BAL_GC_DRY_RUN, BAL_GC_RECOMPRESS = 1, 2
+BAL_PUSH_FORCE = 1
 BAL_CHANGES = (
     "changed",
     "unchanged",
@@ -888,6 +922,10 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "bal_ref_reset": (c_int, c_void_p, c_char_p, _ID, _ID, c_char_p, _ERR),
     "bal_log": (c_int, c_void_p, _ID, c_size_t, bal_commit_fn, c_void_p, _ERR),
     "bal_reflog": (c_int, c_void_p, c_char_p, bal_move_fn, c_void_p, _ERR),
+    "bal_push": (
+        c_int, c_void_p, c_void_p, POINTER(bal_push_options), POINTER(bal_push_report),
+        _ERR,
+    ),
     "bal_method_count": (c_size_t,),
     "bal_method_at": (POINTER(bal_method_info), c_size_t),
     "bal_method_find": (POINTER(bal_method_info), c_char_p),
@@ -1031,6 +1069,9 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "bal_fsck": (
         c_int, c_void_p, c_void_p, POINTER(bal_fsck_options), bal_problem_fn, c_void_p,
         POINTER(bal_fsck_report), _ERR,
+    ),
+    "bal_store_copy": (
+        c_int, c_void_p, c_char_p, c_char_p, POINTER(bal_copy_report), _ERR,
     ),
     "bal_gc": (c_int, c_void_p, c_void_p, c_uint, POINTER(bal_gc_report), _ERR),
     "bal_stats_codecs": (c_int, c_void_p, c_void_p, bal_codec_stats_fn, c_void_p, _ERR),

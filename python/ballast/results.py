@@ -24,6 +24,7 @@ __all__ = [
     "Proof",
     "Revoked",
     "Stats",
+    "Transferred",
     "Written",
 ]
 
@@ -95,6 +96,20 @@ class Move(Record):
         old, new = (self.old or "0" * 12)[:12], (self.new or "0" * 12)[:12]
         message = _html.printable(self.message)
         return f"{self.ref}@{{{self.n}}}  {self.op}  {old} -> {new}  {message}"
+
+
+@dataclass(frozen=True)
+class Transferred(Record):
+    """What :meth:`Store.push` or :meth:`Store.pull` sent. ``bytes``: of the blocks,
+    decoded; ``stored_bytes``: as stored where they went. ``refs``: those that moved,
+    as ``{"ref", "old", "new"}``, ``old`` None of a new one."""
+
+    commits: int
+    blocks: int
+    reused_blocks: int
+    bytes: int
+    stored_bytes: int
+    refs: list[dict[str, str | None]]
 
 
 @dataclass(frozen=True)

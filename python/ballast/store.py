@@ -31,6 +31,7 @@ from .results import (
     Proof,
     Revoked,
     Stats,
+    Transferred,
     Written,
     rfc3339,
 )
@@ -160,7 +161,9 @@ class Store(native.Handle):
     changes compression). ``jobs`` is the number of threads (default:
     the usable cores), ``wait`` the seconds to wait for a lock (default 30).
     ``create=False``: NotFound if there is none. ``cache=False``: resolved views
-    are neither kept nor taken from the cache.
+    are neither kept nor taken from the cache. ``local_cache`` is a folder of this
+    machine for copies of blocks that are read from afar, ``local_cache_size`` the
+    bytes of them at most (default 10 GiB).
 
     Raises Conflict if the store has blocks of another size, Unsupported if its
     format is newer.
@@ -190,6 +193,8 @@ class Store(native.Handle):
         create: bool = True,
         wait: float | None = None,
         cache: bool = True,
+        local_cache: Path | None = None,
+        local_cache_size: int | None = None,
     ) -> None:
         size = native.whole("block_size", block_size or 0, 2**64)
         if wait is not None and not wait >= 0:
@@ -207,6 +212,8 @@ class Store(native.Handle):
             wait=0 if wait is None else max(wait, 1e-6),  # 0: the default
             flags=flags | (0 if cache else native.BAL_OPEN_NO_CACHE),
             work=work,
+            cache=None if local_cache is None else native.path_bytes(local_cache),
+            cache_size=native.whole("local_cache_size", local_cache_size or 0, 2**64),
         )
         try:
             with native.Operation():
@@ -924,6 +931,39 @@ class Store(native.Handle):
         stack.enter_context(whole)
         return _Named(whole, change.text, change.commit, change.path)
 
+    # ---- between stores ----------------------------------------------------
+
+    def push(
+        self,
+        tenant: str | None,
+        to: Path | Store,
+        *specs: Spec,
+        force: bool = False,
+        progress: Any = None,
+    ) -> Transferred:
+        """Put commits into another store, as far as it lacks them.
+
+        ``to`` is made if it is the path of no store. What specs name goes there with
+        its history and the inputs of its views; ids stay. A spec that is a ref moves
+        the ref of that name there last: Conflict unless it leads on from where it is,
+        or ``force``. Fingerprints, grants and proofs are not sent.
+        """
+        with _other(to, self) as other:
+            return _transfer(self, other, tenant, specs, b"push", force, progress)
+
+    def pull(
+        self,
+        tenant: str | None,
+        origin: Path | Store,
+        *specs: Spec,
+        force: bool = False,
+        progress: Any = None,
+    ) -> Transferred:
+        """Take commits from another store: :meth:`push` with the roles turned."""
+        name = self._tenant if tenant is None else tenant
+        with _other(origin) as other:
+            return _transfer(other, self, name, specs, b"pull", force, progress)
+
     # ---- sharing -----------------------------------------------------------
 
     def grant(self, tenant: str | None, spec: Spec, to: str) -> Grant:
@@ -1167,6 +1207,76 @@ class Store(native.Handle):
 
 
 # ---- what operations are made of ------------------------------------------------
+
+
+@contextlib.contextmanager
+def _other(given: Path | Store, like: Store | None = None) -> Iterator[Store]:
+    """A store, or the one at a path; one that is not there is made ``like`` it."""
+    if isinstance(given, Store):
+        yield given
+        return
+    try:
+        opened = Store(given, create=False)
+    except errors.NotFound:
+        if like is None:
+            raise
+        settings = like.config()
+        opened = Store(
+            given,
+            tenant=settings.get("tenant"),
+            block_size=int(settings["block_size"]),
+            compression=settings["compression"],
+        )
+    with opened:
+        yield opened
+
+
+def _transfer(
+    origin: Store,
+    to: Store,
+    tenant: str | None,
+    specs: tuple[Spec, ...],
+    op: bytes,
+    force: bool,
+    progress: Any,
+) -> Transferred:
+    names = [
+        native.encode(spec.id if isinstance(spec, Commit) else spec) or b""
+        for spec in specs
+    ]
+    report = native.bal_push_report()
+    refs: list[dict[str, str | None]] = []
+
+    def row(pointer: Any) -> None:
+        move = pointer.contents
+        old = native.hex_id(move.old) if move.old else None
+        new = native.hex_id(move.now)
+        refs.append({"ref": native.decode(move.ref), "old": old, "new": new})
+
+    with (
+        origin.scope(tenant) as source,
+        to.scope(source.name) as target,
+        working(progress) as operation,
+    ):
+        told = native.bal_move_fn(lambda _, pointer: operation.carry(row, pointer))
+        what = native.bal_push_options(
+            specs=native.texts(names),
+            count=len(names),
+            op=op,
+            flags=native.BAL_PUSH_FORCE if force else 0,
+            moved=told,
+        )
+        native.call(
+            lib.bal_push, source.tenant, target.tenant, byref(what), byref(report)
+        )
+    return Transferred(
+        report.commits,
+        report.blocks,
+        report.reused_blocks,
+        report.bytes,
+        report.stored_bytes,
+        refs,
+    )
 
 
 def _ratio(a: int, b: int) -> float:

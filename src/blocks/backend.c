@@ -5,14 +5,16 @@
 #include <string.h>
 
 #include "blocks/file.h"
+#include "blocks/s3.h"
 #include "core/error.h"
 #include "core/str.h"
 
 static const bal_backend_ops *const schemes[] = {
     &bal_backend_file,
+    &bal_backend_s3,
 };
 
-enum { SCHEMES = sizeof(schemes) / sizeof(schemes[0]) };
+enum { SCHEMES = sizeof(schemes) / sizeof(schemes[0]), SCHEME_SHOWN = 40 };
 
 static const bal_backend_ops *find_scheme(const char *name, size_t len)
 {
@@ -24,9 +26,11 @@ static const bal_backend_ops *find_scheme(const char *name, size_t len)
     return NULL;
 }
 
+/* What is behind the scheme may have a key in it. */
 static int no_scheme(const char *url, bal_error *err)
 {
     BAL_LOCAL(bal_buf) known = { 0 };
+    size_t len = strcspn(url, ":/@");
 
     for (size_t i = 0; i < SCHEMES; i++) {
         int rc = bal_buf_format(&known, err, "%s%s:", i ? ", " : "",
@@ -34,7 +38,8 @@ static int no_scheme(const char *url, bal_error *err)
         if (rc)
             return rc;
     }
-    return bal_fail(err, BAL_EINVAL, "no backend for '%s' (there is %s)", url,
+    return bal_fail(err, BAL_EINVAL, "no backend for '%.*s' (there is %s)",
+                    (int)(len < SCHEME_SHOWN ? len : SCHEME_SHOWN), url,
                     bal_buf_string(&known));
 }
 
@@ -86,6 +91,12 @@ static int check_name(const char *name, bal_error *err)
     return bal_fail(err, BAL_EINVAL, "'%s' is not a backend's name", name);
 }
 
+int bal_backend_claim(bal_backend *self, const char *store, unsigned flags,
+                      bal_error *err)
+{
+    return self->ops->claim(self, store, flags, err);
+}
+
 int bal_backend_get(bal_backend *self, const char *name, uint64_t offset,
                     uint64_t len, bal_buf *to, bal_error *err)
 {
@@ -93,6 +104,24 @@ int bal_backend_get(bal_backend *self, const char *name, uint64_t offset,
     if (rc)
         return rc;
     return self->ops->get(self, name, offset, len, to, err);
+}
+
+int bal_backend_get_near(bal_backend *self, const char *name, bal_buf *to,
+                         bool *copy, bal_error *err)
+{
+    *copy = false;
+    if (!self->ops->get_near)
+        return bal_backend_get(self, name, 0, 0, to, err);
+    int rc = check_name(name, err);
+    if (rc)
+        return rc;
+    return self->ops->get_near(self, name, to, copy, err);
+}
+
+void bal_backend_drop_near(bal_backend *self, const char *name)
+{
+    if (self->ops->drop_near)
+        self->ops->drop_near(self, name);
 }
 
 int bal_backend_stage(bal_backend *self, bal_staged *out, const char *name,

@@ -26,9 +26,20 @@ typedef struct bal_backend_ops {
     /* url without its scheme; root: what a relative path is below of. */
     int (*open)(bal_backend **out, const char *rest, const char *root,
                 bal_error *err);
+    /* Runs are those of this store from now on, as its id says. ECONFLICT:
+     * somewhere it is written that they are another's; seen at the next call
+     * that needs to, with BAL_CLAIM_NOW at once. */
+    int (*claim)(bal_backend *self, const char *store, unsigned flags,
+                 bal_error *err);
     /* Appends bytes [offset, offset + len); len 0: to the end. ENOTFOUND. */
     int (*get)(bal_backend *self, const char *name, uint64_t offset,
                uint64_t len, bal_buf *to, bal_error *err);
+    /* The same of a whole run, where a copy that this machine has will do;
+     * *copy: it was one. NULL: there are none. */
+    int (*get_near)(bal_backend *self, const char *name, bal_buf *to,
+                    bool *copy, bal_error *err);
+    /* A copy was not what it should be: it goes. */
+    void (*drop_near)(bal_backend *self, const char *name);
     /* Write all parts, one behind the other; write-back begins. Any number of
      * threads. */
     int (*stage)(bal_backend *self, bal_staged *out, const char *name,
@@ -37,7 +48,8 @@ typedef struct bal_backend_ops {
      * directories durable, each synced once. One that is there already is
      * replaced (it has the same content), or with staged->keeps stays, however
      * many settle at once: then staged->kept is set and the staged run is left
-     * as it is. Empties what it has settled, also when it fails half way. */
+     * as it is. Empties what it has settled, also when it fails half way.
+     * work NULL: in the calling thread, where the backend is `at_once`. */
     int (*settle)(bal_backend *self, bal_staged *staged, size_t count,
                   bal_work *work, bal_error *err);
     /* Remove what was staged and not settled, and empty it. */
@@ -60,8 +72,12 @@ typedef struct bal_backend_ops {
 
 struct bal_backend {
     const bal_backend_ops *ops;
-    char *url; /* as given, whole; bal_backend_free's */
+    char *url;         /* as given, whole; bal_backend_free's */
+    unsigned parallel; /* how many calls at once serve it best; 0: one a core */
+    bool at_once;      /* what is staged takes memory: settle each by itself */
 };
+
+enum bal_claim_flags { BAL_CLAIM_NOW = 1 };
 
 enum bal_sweep_flags { BAL_SWEEP_DRY = 1 };
 
@@ -70,9 +86,14 @@ BAL_CHECK int bal_backend_open(bal_backend **out, const char *url,
                                const char *root, bal_error *err);
 void bal_backend_free(bal_backend *self);
 BAL_OWNABLE(bal_backend)
+BAL_CHECK int bal_backend_claim(bal_backend *self, const char *store,
+                                unsigned flags, bal_error *err);
 BAL_CHECK int bal_backend_get(bal_backend *self, const char *name,
                               uint64_t offset, uint64_t len, bal_buf *to,
                               bal_error *err);
+BAL_CHECK int bal_backend_get_near(bal_backend *self, const char *name,
+                                   bal_buf *to, bool *copy, bal_error *err);
+void bal_backend_drop_near(bal_backend *self, const char *name);
 BAL_CHECK int bal_backend_stage(bal_backend *self, bal_staged *out,
                                 const char *name, const bal_bytes *parts,
                                 size_t count, bal_error *err);

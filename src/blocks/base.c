@@ -168,6 +168,19 @@ int bal_blocks_bases(bal_blocks *self, const char *tenant, const bal_id *id,
     return rc;
 }
 
+int bal_blocks_spans(bal_blocks *self, const char *tenant, const bal_id *id,
+                     bal_buf *to, bal_error *err)
+{
+    BAL_LOCAL(bal_arena) arena = { 0 };
+    bal_base base;
+    int rc = bal_base_of(&base, &arena, self, tenant, id, err);
+
+    if (rc || !base.count)
+        return rc;
+    return bal_buf_append(to, base.spans, base.count * sizeof(*base.spans),
+                          err);
+}
+
 /* ---- for a block that is being written ------------------------------------
  */
 

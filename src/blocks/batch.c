@@ -105,11 +105,11 @@ static int conclude(struct bal_batch_list *list, batch_item *item, int rc,
     const batch_place owner = { item };
 
     pthread_mutex_lock(&list->lock);
-    if (!rc)
+    if (!rc && staged->name)
         rc = bal_buf_reserve(&list->staged, sizeof(*staged), err);
-    if (!rc)
+    if (!rc && staged->name)
         rc = bal_buf_append(&list->owners, &owner, sizeof(owner), err);
-    if (!rc)
+    if (!rc && staged->name)
         rc = bal_buf_append(&list->staged, staged, sizeof(*staged), err);
     item->rc = rc;
     item->stage = rc ? FAILED : STAGED;
@@ -118,7 +118,7 @@ static int conclude(struct bal_batch_list *list, batch_item *item, int rc,
     return rc;
 }
 
-/* ---- putting ------------------------------------------------------------ */
+/* ---- making ------------------------------------------------------------- */
 
 /* A block that is being made: what goes to rest, in parts. */
 typedef struct making {
@@ -241,45 +241,6 @@ static int stage_block(const bal_batch *batch, bal_bench *bench,
     return rc ? rc : stage_made(&self, batch, item, staged, err);
 }
 
-static int stage_item(const bal_batch *self, batch_item *item, bal_bytes data,
-                      const bal_block_kind *kind, bal_error *err)
-{
-    bal_staged staged = { 0 };
-    bal_bench *bench = NULL;
-    int rc = bal_bench_take(&bench, self->blocks, err);
-
-    if (!rc)
-        rc = stage_block(self, bench, item, data, kind, &staged, err);
-    rc = conclude(self->list, item, rc, &staged, err);
-    if (rc)
-        bal_backend_discard(self->blocks->backend, &staged);
-    if (bench)
-        bal_bench_give(self->blocks, bench);
-    return rc;
-}
-
-int bal_batch_put(bal_batch *self, const bal_id *id, bal_bytes data,
-                  const bal_block_kind *kind, bal_put *put, bal_error *err)
-{
-    batch_item *item = NULL;
-    bool mine = false;
-
-    if (data.len > BAL_BLOCK_LONGEST || kind->width > 8)
-        return bal_fail(err, BAL_EINVAL,
-                        "no block has %zu bytes of elements of %u", data.len,
-                        kind->width);
-    int rc = claim(self->list, &item, &mine, id, err);
-    if (rc)
-        return rc;
-    assert(item);
-    if (mine)
-        rc = stage_item(self, item, data, kind, err);
-    if (rc)
-        return rc;
-    *put = item->put;
-    return 0;
-}
-
 /* ---- settling ----------------------------------------------------------- */
 
 /* Blocks that are being settled, and whose each is. */
@@ -360,6 +321,17 @@ static size_t gather_left(settling *self)
     return left;
 }
 
+/* work NULL: in this thread. */
+static int look_at_all(settling *self, size_t count, bal_work *work,
+                       bal_error *err)
+{
+    int rc = work ? bal_pool_run(work, count, look_at, self, err) : 0;
+
+    for (size_t i = 0; i < count && !work && !rc; i++)
+        rc = look_at(i, self, err);
+    return rc;
+}
+
 static int settle_all(settling *self, bal_work *work, bal_error *err)
 {
     bal_backend *backend = self->batch->blocks->backend;
@@ -370,12 +342,75 @@ static int settle_all(settling *self, bal_work *work, bal_error *err)
         staged[i].keeps = !self->batch->replaces;
     int rc = bal_backend_settle(backend, staged, count, work, err);
     if (!rc)
-        rc = bal_pool_run(work, count, look_at, self, err);
+        rc = look_at_all(self, count, work, err);
     if (rc)
         return rc;
     count = gather_left(self);
     return count ? bal_backend_settle(backend, staged, count, work, err) : 0;
 }
+
+/* ---- putting ------------------------------------------------------------ */
+
+/* Where staged runs take memory, a block does not wait for the others: it has
+ * no row yet, so nothing is said of it that could be wrong. One that replaces
+ * what has a row must wait until that is noted as an intention. */
+static int settle_now(const bal_batch *self, batch_item *item,
+                      bal_staged *staged, bal_error *err)
+{
+    BAL_LOCAL(settling) one = { .batch = self };
+    const batch_place owner = { item };
+    int rc = bal_buf_append(&one.owners, &owner, sizeof(owner), err);
+
+    if (!rc)
+        rc = bal_buf_append(&one.staged, staged, sizeof(*staged), err);
+    if (rc)
+        return rc;
+    *staged = (bal_staged){ 0 };
+    return settle_all(&one, NULL, err);
+}
+
+static int stage_item(const bal_batch *self, batch_item *item, bal_bytes data,
+                      const bal_block_kind *kind, bal_error *err)
+{
+    bal_staged staged = { 0 };
+    bal_bench *bench = NULL;
+    int rc = bal_bench_take(&bench, self->blocks, err);
+
+    if (!rc)
+        rc = stage_block(self, bench, item, data, kind, &staged, err);
+    if (!rc && self->blocks->backend->at_once && !self->replaces)
+        rc = settle_now(self, item, &staged, err);
+    rc = conclude(self->list, item, rc, &staged, err);
+    if (rc)
+        bal_backend_discard(self->blocks->backend, &staged);
+    if (bench)
+        bal_bench_give(self->blocks, bench);
+    return rc;
+}
+
+int bal_batch_put(bal_batch *self, const bal_id *id, bal_bytes data,
+                  const bal_block_kind *kind, bal_put *put, bal_error *err)
+{
+    batch_item *item = NULL;
+    bool mine = false;
+
+    if (data.len > BAL_BLOCK_LONGEST || kind->width > 8)
+        return bal_fail(err, BAL_EINVAL,
+                        "no block has %zu bytes of elements of %u", data.len,
+                        kind->width);
+    int rc = claim(self->list, &item, &mine, id, err);
+    if (rc)
+        return rc;
+    assert(item);
+    if (mine)
+        rc = stage_item(self, item, data, kind, err);
+    if (rc)
+        return rc;
+    *put = item->put;
+    return 0;
+}
+
+/* ---- all of them -------------------------------------------------------- */
 
 /* Take the list of what is staged; what is put meanwhile starts another. */
 int bal_batch_settle(bal_batch *self, bal_work *work, bal_error *err)

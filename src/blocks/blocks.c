@@ -115,6 +115,8 @@ typedef struct block_reading {
     bal_block_header header;
     bal_bytes extra;
     bal_bytes payload;
+    bool near; /* a copy on this machine will do */
+    bool copy; /* and was what was read */
 } block_reading;
 
 static void block_reading_done(block_reading *self)
@@ -165,7 +167,10 @@ static int load(block_reading *self, uint64_t most, bal_error *err)
     assert(self->bench);
     bal_buf *bytes = &self->bench->bytes;
     bytes->ceiling = BAL_BLOCK_HEADER + BAL_BASE_MOST + (size_t)most;
-    rc = bal_backend_get(self->blocks->backend, name, 0, 0, bytes, err);
+    bal_backend *backend = self->blocks->backend;
+    rc = self->near
+             ? bal_backend_get_near(backend, name, bytes, &self->copy, err)
+             : bal_backend_get(backend, name, 0, 0, bytes, err);
     if (rc == BAL_EINVAL)
         return bal_fail(err, BAL_ECORRUPT, "size: more bytes than it can have");
     if (rc)
@@ -250,20 +255,43 @@ static int decode(const block_reading *self, uint8_t *to, bal_error *err)
                : decode_by(self, to, (bal_bytes){ 0 }, err);
 }
 
+/* Load and decode, of a block whose size is known. */
+static int read_once(block_reading *self, uint8_t *to, uint64_t size,
+                     bal_error *err)
+{
+    int rc = load(self, size, err);
+    if (rc)
+        return rc;
+
+    if (self->header.logical != size)
+        return bal_fail(err, BAL_ECORRUPT, "size: %llu bytes where %llu belong",
+                        (unsigned long long)self->header.logical,
+                        (unsigned long long)size);
+    return decode(self, to, err);
+}
+
+/* A copy that is damaged says nothing of the block. */
+static bool drop_copy(const block_reading *self)
+{
+    char name[BAL_BLOCK_NAME_ROOM];
+
+    if (!self->copy || bal_block_name(name, self->tenant, self->id, NULL))
+        return false;
+    bal_backend_drop_near(self->blocks->backend, name);
+    return true;
+}
+
 /* The whole block, whose size is known, into `to`. */
 static int read_whole(bal_blocks *blocks, const char *tenant, const bal_id *id,
                       uint8_t *to, uint64_t size, bal_error *err)
 {
-    BAL_LOCAL(block_reading) reading = { blocks, tenant, id };
-    int rc = load(&reading, size, err);
-    if (rc)
-        return rc;
+    BAL_LOCAL(block_reading) first = { blocks, tenant, id, .near = true };
+    BAL_LOCAL(block_reading) again = { blocks, tenant, id, .near = true };
+    int rc = read_once(&first, to, size, err);
 
-    if (reading.header.logical != size)
-        return bal_fail(err, BAL_ECORRUPT, "size: %llu bytes where %llu belong",
-                        (unsigned long long)reading.header.logical,
-                        (unsigned long long)size);
-    return decode(&reading, to, err);
+    if (rc != BAL_ECORRUPT || !drop_copy(&first))
+        return rc;
+    return read_once(&again, to, size, err);
 }
 
 typedef struct block_filling {

@@ -133,6 +133,11 @@ BAL_CHECK int bal_blocks_verify(bal_blocks *self, const char *tenant,
  * less deep than the block, which cannot be read then. */
 BAL_CHECK int bal_blocks_bases(bal_blocks *self, const char *tenant,
                                const bal_id *id, bal_buf *to, bal_error *err);
+/* The spans that a block is coded by, one behind the other, as it says itself,
+ * appended to `to` as bal_block_spans; none of one that needs no base.
+ * ENOTFOUND, ECORRUPT. */
+BAL_CHECK int bal_blocks_spans(bal_blocks *self, const char *tenant,
+                               const bal_id *id, bal_buf *to, bal_error *err);
 /* Their bytes, here and in the cache of decoded blocks; one that is absent is
  * fine. *freed: bytes at rest that went, also when it fails half way. Durable
  * once returned. Directories that are empty then go too, so the caller holds

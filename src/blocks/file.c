@@ -52,6 +52,18 @@ static int file_open(bal_backend **out, const char *rest, const char *root,
     return 0;
 }
 
+/* A directory is beside its database, or was named by whoever made the store.
+ */
+static int file_claim(bal_backend *self, const char *store, unsigned flags,
+                      bal_error *err)
+{
+    (void)self;
+    (void)store;
+    (void)flags;
+    (void)err;
+    return 0;
+}
+
 int bal_file_backend_path(const file_backend *self, bal_buf *out,
                           const char *name, bal_error *err)
 {
@@ -206,6 +218,7 @@ static int file_list(bal_backend *self, const char *prefix, bal_listed_fn *fn,
 const bal_backend_ops bal_backend_file = {
     .scheme = "file",
     .open = file_open,
+    .claim = file_claim,
     .get = file_get,
     .stage = bal_file_backend_stage,
     .settle = bal_file_backend_settle,

@@ -19,6 +19,8 @@ typedef struct bal_globals {
     const char *tenant;
     const char *backend;
     const char *db;
+    const char *cache;
+    bal_opt_u64 cache_size;
     bool json;
     bal_opt_u64 jobs;
     bal_opt_f64 wait;
@@ -86,6 +88,9 @@ struct bal_cli {
 
 /* The root by flag, environment, or the nearest .ballast upwards; borrowed. */
 BAL_CHECK int bal_cli_root(const char **out, bal_cli *cli, bal_error *err);
+/* What the globals say of a store; root, work and more flags are the caller's.
+ */
+bal_store_options bal_cli_store_options(const bal_globals *globals);
 /* Threads to work with, before a store says how many. */
 BAL_CHECK int bal_cli_work(bal_cli *cli, bal_error *err);
 /* Open the store with bal_open_flags, unless it is open. */

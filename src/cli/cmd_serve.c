@@ -59,11 +59,7 @@ static int run(bal_cli *cli, const void *values, bal_error *err)
 {
     const struct serve_opts *given = values;
     bal_serve_options options = {
-        .store = { .backend = cli->globals.backend,
-                   .db = cli->globals.db,
-                   .wait = cli->globals.wait.given ? cli->globals.wait.value
-                                                   : patience,
-                   .flags = cli->globals.no_cache ? BAL_OPEN_NO_CACHE : 0 },
+        .store = bal_cli_store_options(&cli->globals),
         .host = given->host,
         .port = (uint16_t)(given->port.given ? given->port.value : PORT),
         .tokens = given->tokens,
@@ -78,6 +74,8 @@ static int run(bal_cli *cli, const void *values, bal_error *err)
         .workers = (unsigned)given->workers.value,
         .log = given->log,
     };
+    if (!cli->globals.wait.given)
+        options.store.wait = patience;
 
     int rc = check(given, err);
     if (!rc)

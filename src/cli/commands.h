@@ -43,6 +43,9 @@ extern const bal_command bal_cmd_bisect;
 extern const bal_command bal_cmd_wdelta;
 extern const bal_command bal_cmd_serve_export;
 extern const bal_command bal_cmd_sync_vllm;
+extern const bal_command bal_cmd_push;
+extern const bal_command bal_cmd_pull;
+extern const bal_command bal_cmd_copy;
 extern const bal_command bal_cmd_forget;
 extern const bal_command bal_cmd_verify;
 extern const bal_command bal_cmd_proofs;
@@ -53,6 +56,7 @@ extern const bal_command bal_cmd_key;
 extern const bal_command bal_cmd_config;
 extern const bal_command bal_cmd_tenants;
 extern const bal_command bal_cmd_completion;
+
 extern const bal_command bal_cmd_help;
 extern const bal_command bal_cmd_generate;
 

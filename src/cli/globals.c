@@ -14,6 +14,10 @@ const bal_opt bal_global_opts[] = {
       "where blocks are; else what the store records", 0, "BALLAST_BACKEND" },
     { 0, "db", BAL_OPT_STRING, offsetof(bal_globals, db), "URL",
       "where facts are; else what the store records", 0, "BALLAST_DB" },
+    { 0, "cache", BAL_OPT_STRING, offsetof(bal_globals, cache), "DIR",
+      "keep copies of blocks that are read from afar", 0, "BALLAST_CACHE" },
+    { 0, "cache-size", BAL_OPT_SIZE, offsetof(bal_globals, cache_size), "SIZE",
+      "bytes of such copies at most; else 10G", 0, "BALLAST_CACHE_SIZE" },
     { 0, "json", BAL_OPT_FLAG, offsetof(bal_globals, json), NULL,
       "results as JSON on stdout, errors as JSON on stderr" },
     { 'j', "jobs", BAL_OPT_U64, offsetof(bal_globals, jobs), "N",
@@ -51,6 +55,8 @@ int bal_globals_check(const bal_globals *self, bal_error *err)
     if (self->jobs.given && (!self->jobs.value || self->jobs.value > JOBS_MAX))
         return bal_fail(err, BAL_EINVAL, "--jobs: 1 to %d, not %llu", JOBS_MAX,
                         (unsigned long long)self->jobs.value);
+    if (self->cache_size.given && !self->cache)
+        return bal_fail(err, BAL_EINVAL, "--cache-size: of which --cache?");
     if (self->wait.given && self->wait.value < 0)
         return bal_fail(err, BAL_EINVAL, "--wait: not less than 0");
     return 0;

@@ -69,16 +69,25 @@ static unsigned recorded_jobs(bal_cli *cli)
     return jobs <= UINT_MAX ? (unsigned)jobs : 0;
 }
 
+bal_store_options bal_cli_store_options(const bal_globals *globals)
+{
+    return (bal_store_options){
+        .backend = globals->backend,
+        .db = globals->db,
+        .wait = globals->wait.value,
+        .flags = globals->no_cache ? BAL_OPEN_NO_CACHE : 0,
+        .cache = globals->cache,
+        .cache_size = globals->cache_size.value,
+    };
+}
+
 static int open_once(bal_cli *cli, const char *root, unsigned flags,
                      bal_error *err)
 {
-    bal_store_options options = {
-        .root = root,
-        .backend = cli->globals.backend,
-        .db = cli->globals.db,
-        .wait = cli->globals.wait.value,
-        .flags = flags | (cli->globals.no_cache ? BAL_OPEN_NO_CACHE : 0),
-    };
+    bal_store_options options = bal_cli_store_options(&cli->globals);
+
+    options.root = root;
+    options.flags |= flags;
     int rc = bal_cli_work(cli, err);
     if (rc)
         return rc;

@@ -9,6 +9,11 @@
 #include <string.h>
 #include <time.h>
 
+/* Has a macro of one of them, which is no use of it. */
+#if __has_include(<postgres_ext.h>)
+#include <postgres_ext.h>
+#endif
+
 /* Macros in some builds, which poison would warn of. */
 #undef alloca
 #undef sprintf

@@ -20,6 +20,7 @@ static const bal_library_row functions[] = {
     { "curl_easy_cleanup", offsetof(bal_curl, easy_cleanup) },
     { "curl_easy_getinfo", offsetof(bal_curl, easy_getinfo) },
     { "curl_easy_init", offsetof(bal_curl, easy_init) },
+    { "curl_easy_perform", offsetof(bal_curl, easy_perform) },
     { "curl_easy_reset", offsetof(bal_curl, easy_reset) },
     { "curl_easy_setopt", offsetof(bal_curl, easy_setopt) },
     { "curl_easy_strerror", offsetof(bal_curl, easy_strerror) },

@@ -15,6 +15,7 @@ typedef struct bal_curl {
     __typeof__(curl_easy_cleanup) *easy_cleanup;
     __typeof__(curl_easy_getinfo) *easy_getinfo;
     __typeof__(curl_easy_init) *easy_init;
+    __typeof__(curl_easy_perform) *easy_perform;
     __typeof__(curl_easy_reset) *easy_reset;
     __typeof__(curl_easy_setopt) *easy_setopt;
     __typeof__(curl_easy_strerror) *easy_strerror;

@@ -1,12 +1,8 @@
 /* Requests side by side in one thread, by libcurl's multi interface, which
- * keeps connections and shares them among requests.
- *
- * No signals: libcurl is told not to use any, and so leaves SIGPIPE to us. It
- * comes where a TLS connection breaks, and is held back while requests run. */
+ * keeps connections and shares them among requests. */
 #include "core/http.h"
 
 #include <assert.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -349,41 +345,6 @@ static void call_back(bal_http *self)
     }
 }
 
-/* ---- SIGPIPE ----------------------------------------------------------- */
-
-typedef struct quiet {
-    sigset_t before;
-    bool pending; /* it was on its way already, and is not ours */
-} quiet;
-
-static void pipe_set(sigset_t *set)
-{
-    sigemptyset(set);
-    sigaddset(set, SIGPIPE);
-}
-
-static void quiet_begin(quiet *self)
-{
-    sigset_t now;
-    sigset_t pipe;
-
-    pipe_set(&pipe);
-    sigpending(&now);
-    self->pending = sigismember(&now, SIGPIPE) == 1;
-    pthread_sigmask(SIG_BLOCK, &pipe, &self->before);
-}
-
-static void quiet_end(quiet *self)
-{
-    static const struct timespec none = { 0 };
-    sigset_t pipe;
-
-    pipe_set(&pipe);
-    if (!self->pending)
-        sigtimedwait(&pipe, NULL, &none);
-    pthread_sigmask(SIG_SETMASK, &self->before, NULL);
-}
-
 /* ------------------------------------------------------------------------ */
 
 int bal_http_all(bal_http *self, size_t n, bal_http_make_fn *make,
@@ -398,14 +359,14 @@ int bal_http_all(bal_http *self, size_t n, bal_http_make_fn *make,
         .take = take,
         .ctx = ctx,
     };
-    quiet pipe;
+    bal_quiet pipe;
 
     assert(!self->busy);
     self->busy = true;
-    quiet_begin(&pipe);
+    bal_quiet_begin(&pipe);
     int rc = drive(&all, work, err);
     call_back(self);
-    quiet_end(&pipe);
+    bal_quiet_end(&pipe);
     self->busy = false;
     return rc;
 }

@@ -24,7 +24,16 @@ typedef struct bal_http_request {
     const char *url;
     const char *type; /* of the body; NULL: application/json */
     bal_bytes body;
+    const char *const *headers; /* further lines, NULL behind the last */
+    const char *ca;             /* file of certificates; NULL: the system's */
+    unsigned flags;
 } bal_http_request;
+
+enum bal_http_flags {
+    BAL_HTTP_HEAD = 1, /* keep what the answer has before its body */
+    BAL_HTTP_BULK = 2, /* many bytes: large buffers; a stall ends it, and so
+                          does a signal that the program was told to watch */
+};
 
 typedef struct bal_http_answer {
     int status;

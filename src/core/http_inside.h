@@ -2,6 +2,9 @@
 #ifndef CORE_HTTP_INSIDE_H
 #define CORE_HTTP_INSIDE_H
 
+#include <signal.h>
+#include <stdbool.h>
+
 #include "core/curl.h"
 #include "core/http.h"
 
@@ -26,6 +29,14 @@ typedef struct bal_http_end {
     long os;          /* errno of connecting, 0: not known */
     const char *text; /* libcurl's own words, may be "" */
 } bal_http_end;
+
+/* SIGPIPE held back, in the calling thread, from begin to end. */
+typedef struct bal_quiet {
+    sigset_t before;
+    bool pending; /* it was on its way already, and is not ours */
+} bal_quiet;
+void bal_quiet_begin(bal_quiet *self);
+void bal_quiet_end(bal_quiet *self);
 
 /* May it be tried again? */
 bool bal_http_again(const bal_http_end *end);

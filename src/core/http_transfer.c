@@ -7,21 +7,34 @@
 
 #include "core/arith.h"
 #include "core/error.h"
+#include "core/signals.h"
 
 enum {
     HEADERS_MAX = 256 * 1024, /* bytes of an answer's; libcurl's own: 300 KiB */
     CONNECT_SECONDS = 10,
+    STALL_SECONDS = 30,
 };
+
+/* The lines of an answer; "HTTP/1.1 100 Continue" may have been before it. */
+static int keep_line(bal_transfer *self, const char *data, size_t len)
+{
+    static const char first[] = "HTTP/";
+
+    if (!(self->request.flags & BAL_HTTP_HEAD))
+        return 0;
+    if (len > sizeof(first) && !memcmp(data, first, sizeof(first) - 1))
+        bal_buf_clear(&self->head);
+    return bal_buf_append(&self->head, data, len, NULL);
+}
 
 static size_t on_header(char *data, size_t size, size_t n, void *ctx)
 {
     bal_transfer *self = ctx;
 
-    (void)data;
     self->header_bytes += size * n;
-    if (self->header_bytes <= HEADERS_MAX)
+    if (self->header_bytes <= HEADERS_MAX && !keep_line(self, data, size * n))
         return size * n;
-    self->rc = BAL_EIO;
+    self->rc = self->header_bytes > HEADERS_MAX ? BAL_EIO : BAL_ENOMEM;
     return 0;
 }
 
@@ -32,7 +45,8 @@ static size_t on_body(char *data, size_t size, size_t n, void *ctx)
 
     if (!rc)
         return size * n;
-    self->rc = rc == BAL_ENOMEM ? rc : BAL_EIO;
+    self->longer = rc != BAL_ENOMEM;
+    self->rc = self->longer ? BAL_EIO : rc;
     return 0;
 }
 
@@ -62,6 +76,9 @@ static int add_headers(bal_transfer *self, const char *bearer, bal_error *err)
         rc = add_header(self, "Expect:", err);
     if (!rc && bearer)
         rc = add_header(self, bearer, err);
+    const char *const *line = self->request.headers;
+    for (; line && *line && !rc; line++)
+        rc = add_header(self, *line, err);
     return rc;
 }
 
@@ -122,6 +139,42 @@ static CURLcode set_numbers(CURL *easy, long milliseconds)
     return code;
 }
 
+/* Called at least once a second, whether anything comes or not. */
+static int on_progress(void *ctx, curl_off_t down_all, curl_off_t down,
+                       curl_off_t up_all, curl_off_t up)
+{
+    (void)ctx;
+    (void)down_all;
+    (void)down;
+    (void)up_all;
+    (void)up;
+    return bal_signals_pending() != 0;
+}
+
+/* Nothing for half a minute is as good as a connection that was cut. */
+static CURLcode set_bulk(CURL *easy)
+{
+    static const struct {
+        CURLoption option;
+        long value;
+    } rows[] = {
+        { CURLOPT_BUFFERSIZE, 256 * 1024L },
+        { CURLOPT_UPLOAD_BUFFERSIZE, 256 * 1024L },
+        { CURLOPT_LOW_SPEED_LIMIT, 1 },
+        { CURLOPT_LOW_SPEED_TIME, STALL_SECONDS },
+        { CURLOPT_TCP_KEEPALIVE, 1 },
+        { CURLOPT_NOPROGRESS, 0 },
+    };
+    CURLcode code = CURLE_OK;
+
+    for (size_t i = 0; !code && i < sizeof(rows) / sizeof(rows[0]); i++)
+        code = bal_curl_use()->easy_setopt(easy, rows[i].option, rows[i].value);
+    if (!code)
+        code = bal_curl_use()->easy_setopt(easy, CURLOPT_XFERINFOFUNCTION,
+                                           on_progress);
+    return code;
+}
+
 static CURLcode set_pointers(bal_transfer *self)
 {
     const struct {
@@ -149,6 +202,9 @@ static CURLcode set_pointers(bal_transfer *self)
     if (!code)
         code = bal_curl_use()->easy_setopt(self->easy, CURLOPT_USERAGENT,
                                            "ballast/" BAL_VERSION);
+    if (!code && self->request.ca)
+        code = bal_curl_use()->easy_setopt(self->easy, CURLOPT_CAINFO,
+                                           self->request.ca);
     /* Set, it takes the place of the environment's no_proxy. */
     if (!code && self->place.loopback)
         code = bal_curl_use()->easy_setopt(self->easy, CURLOPT_NOPROXY, "*");
@@ -162,9 +218,11 @@ int bal_transfer_arm(bal_transfer *self, double seconds, bal_error *err)
 
     if (milliseconds > 1)
         most = milliseconds < INT_MAX ? (long)milliseconds : INT_MAX;
+    bal_buf_clear(&self->head);
     bal_buf_clear(&self->body);
     self->header_bytes = 0;
     self->rc = 0;
+    self->longer = false;
     self->seconds = seconds;
     self->text[0] = '\0';
     bal_curl_use()->easy_reset(self->easy);
@@ -173,6 +231,8 @@ int bal_transfer_arm(bal_transfer *self, double seconds, bal_error *err)
         code = set_pointers(self);
     if (!code)
         code = set_request(self);
+    if (!code && self->request.flags & BAL_HTTP_BULK)
+        code = set_bulk(self->easy);
     if (code == CURLE_OUT_OF_MEMORY)
         return bal_fail_memory(err, "a request");
     if (code)
@@ -207,6 +267,8 @@ int bal_transfer_failed(const bal_transfer *self, const bal_http_end *end,
 
     if (self->rc == BAL_ENOMEM)
         return bal_fail_memory(err, where);
+    if (end->code == CURLE_ABORTED_BY_CALLBACK)
+        return bal_fail(err, BAL_ECANCELLED, "cancelled");
     if (self->rc && self->header_bytes > HEADERS_MAX)
         return bal_fail(err, BAL_EIO, "'%s': headers of more than %d bytes",
                         where, HEADERS_MAX);
@@ -231,5 +293,6 @@ void bal_transfer_done(bal_transfer *self)
     bal_transfer_rest(self);
     bal_curl_use()->easy_cleanup(self->easy);
     self->easy = NULL;
+    bal_buf_done(&self->head);
     bal_buf_done(&self->body);
 }

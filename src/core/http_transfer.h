@@ -21,8 +21,10 @@ typedef struct bal_transfer {
     double again;   /* bal_clock_ticks of the next try */
     double seconds; /* the time that a try has */
     size_t header_bytes;
+    bal_buf head; /* BAL_HTTP_HEAD: the lines, as they came */
     bal_buf body;
-    int rc; /* why body was not taken: EIO too long, ENOMEM; 0: it was */
+    int rc;      /* why body was not taken: EIO too long, ENOMEM; 0: it was */
+    bool longer; /* the body was longer than it may be */
     char text[CURL_ERROR_SIZE];
 } bal_transfer;
 
@@ -38,7 +40,7 @@ BAL_CHECK int bal_transfer_arm(bal_transfer *self, double seconds,
 /* What became of a try. */
 void bal_transfer_end(const bal_transfer *self, CURLcode code,
                       bal_http_end *end);
-/* EIO, ENOMEM in words. */
+/* EIO, ENOMEM, ECANCELLED in words. */
 int bal_transfer_failed(const bal_transfer *self, const bal_http_end *end,
                         bal_error *err);
 /* Idle, the handle kept. */

@@ -39,7 +39,8 @@ typedef struct run {
 } run;
 
 struct bal_work {
-    unsigned jobs;
+    _Atomic unsigned jobs;
+    bool asked;             /* for so many, by who made it */
     _Atomic uint64_t done;  /* progress */
     _Atomic uint64_t total; /* 0: not known */
     pthread_mutex_t lock;   /* guards all that follows */
@@ -342,7 +343,8 @@ int bal_work_new(bal_work **out, unsigned jobs, bal_error *err)
     bal_work *work = calloc(1, sizeof(*work));
     if (!work)
         return bal_fail_memory(err, "starting work");
-    work->jobs = jobs ? jobs : bal_cores_usable();
+    atomic_init(&work->jobs, jobs ? jobs : bal_cores_usable());
+    work->asked = jobs != 0;
     work->watched = bal_clock_ticks();
     int error = bal_members_ready();
     if (!error)
@@ -360,7 +362,15 @@ int bal_work_new(bal_work **out, unsigned jobs, bal_error *err)
 
 unsigned bal_work_jobs(const bal_work *self)
 {
-    return self->jobs;
+    return atomic_load(&self->jobs);
+}
+
+void bal_work_widen(bal_work *work, unsigned jobs)
+{
+    pthread_mutex_lock(&work->lock);
+    if (!work->asked && jobs > work->jobs && jobs <= BAL_JOBS_MAX)
+        atomic_store(&work->jobs, jobs);
+    pthread_mutex_unlock(&work->lock);
 }
 
 void bal_work_free(bal_work *self)

@@ -23,6 +23,9 @@ void *bal_pool_scratch(bal_work *work, unsigned slot, size_t len);
 /* Progress: what is to be done in all, and that some of it is. */
 void bal_work_expect(bal_work *work, uint64_t total);
 void bal_work_advance(bal_work *work, uint64_t done);
+/* At least so many jobs from now on, unless their number was asked for when it
+ * was made: for work that waits more than it computes. */
+void bal_work_widen(bal_work *work, unsigned jobs);
 /* ECANCELLED if the watch function said stop; polls it (calling thread only).
  */
 BAL_CHECK int bal_work_poll(bal_work *work, bal_error *err);

@@ -24,6 +24,17 @@ typedef struct check {
     const char *sql;
 } check;
 
+/* Only what was forgotten, or is about to be, may be missed. A plan has ids as
+ * hex digits. */
+#define MADE_ON(in_plan)                                                       \
+    "SELECT t.name, c.id, c.made_on FROM commits c "                           \
+    "JOIN tenants t ON t.tenant = c.tenant "                                   \
+    "LEFT JOIN commits p ON p.tenant = c.tenant AND p.id = c.made_on "         \
+    "WHERE c.made_on IS NOT NULL AND p.number IS NULL AND NOT EXISTS "         \
+    "(SELECT 1 FROM tombstones s WHERE s.tenant = t.name "                     \
+    "AND s.kind = 0 AND s.id = c.made_on) AND NOT EXISTS "                     \
+    "(SELECT 1 FROM journal j WHERE j.tenant = t.name AND " in_plan " > 0)"
+
 static const check checks[] = {
     { WHOLE, "sqlite", "corrupt-database", "the database finds itself damaged",
       "SELECT NULL, 'database', integrity_check FROM pragma_integrity_check "
@@ -53,17 +64,10 @@ static const check checks[] = {
       "WHERE (p.number IS NOT NULL AND "
       "(c.parent IS NULL OR c.parent <> p.number)) "
       "OR (c.made_on IS NULL AND c.parent IS NOT NULL)" },
-    /* Only what was forgotten, or is about to be, may be missed. A plan has ids
-     * as hex digits. */
     { ALWAYS, "sqlite", "wrong-parent", "what it was made on is not there",
-      "SELECT t.name, c.id, c.made_on FROM commits c "
-      "JOIN tenants t ON t.tenant = c.tenant "
-      "LEFT JOIN commits p ON p.tenant = c.tenant AND p.id = c.made_on "
-      "WHERE c.made_on IS NOT NULL AND p.number IS NULL AND NOT EXISTS "
-      "(SELECT 1 FROM tombstones s WHERE s.tenant = t.name "
-      "AND s.kind = 0 AND s.id = c.made_on) AND NOT EXISTS "
-      "(SELECT 1 FROM journal j WHERE j.tenant = t.name "
-      "AND instr(j.plan, lower(hex(c.made_on))) > 0)" },
+      MADE_ON("instr(j.plan, lower(hex(c.made_on)))") },
+    { ALWAYS, "postgresql", "wrong-parent", "what it was made on is not there",
+      MADE_ON("strpos(j.plan, encode(c.made_on, 'hex'))") },
     { ALWAYS, NULL, "missing-manifest", "its manifest is not there",
       "SELECT t.name, c.id, NULL FROM commits c "
       "LEFT JOIN tenants t ON t.tenant = c.tenant "
@@ -116,10 +120,11 @@ static const check checks[] = {
       "SELECT DISTINCT t.name, m.id, NULL FROM inputs i "
       "JOIN manifests m ON m.number = i.manifest "
       "LEFT JOIN tenants t ON t.tenant = m.tenant WHERE m.kind <> 'view'" },
+    /* One that names itself has its proof in another store. */
     { ALWAYS, NULL, "missing-proof", "a tombstone names one that is not there",
       "SELECT s.tenant, s.id, s.attestation FROM tombstones s "
       "LEFT JOIN proofs p ON p.attestation = s.attestation "
-      "WHERE p.position IS NULL" },
+      "WHERE p.position IS NULL AND s.attestation <> s.id" },
     { ALWAYS, NULL, "log-gap", "the entry before this one is missing",
       "SELECT p.tenant, p.attestation, p.position FROM proofs p "
       "WHERE p.position > 0 AND NOT EXISTS "

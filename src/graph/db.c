@@ -10,6 +10,7 @@
 
 static const bal_db_ops *const schemes[] = {
     &bal_db_sqlite,
+    &bal_db_postgres,
 };
 
 bal_value bal_null(void)
@@ -55,19 +56,51 @@ static const bal_db_ops *find(const char *scheme, size_t len)
 }
 
 /* The URL may hold a password, so no message has more of it than the scheme. */
-int bal_db_open(bal_db **out, const char *url, const char *root, double wait,
-                unsigned flags, bal_error *err)
+static int split(const bal_db_ops **ops, const char **rest, const char *url,
+                 bal_error *err)
 {
     const char *colon = strchr(url, ':');
     if (!colon)
         return bal_fail(err, BAL_EINVAL,
                         "database '%s' is not of the form scheme:address", url);
 
-    const bal_db_ops *ops = find(url, colon - url);
-    if (!ops)
-        return bal_fail(err, BAL_EINVAL, "no database driver for '%.*s:'",
-                        (int)(colon - url), url);
-    return ops->open(out, colon + 1, root, wait, flags, err);
+    *ops = find(url, colon - url);
+    *rest = colon + 1;
+    if (*ops)
+        return 0;
+    return bal_fail(err, BAL_EINVAL, "no database driver for '%.*s:'",
+                    (int)(colon - url), url);
+}
+
+int bal_db_open(bal_db **out, const char *url, const char *root, double wait,
+                unsigned flags, bal_error *err)
+{
+    const bal_db_ops *ops = NULL;
+    const char *rest = NULL;
+    int rc = split(&ops, &rest, url, err);
+
+    return rc ? rc : ops->open(out, rest, root, wait, flags, err);
+}
+
+int bal_db_plain(char **out, const char *url, bal_error *err)
+{
+    const bal_db_ops *ops = NULL;
+    const char *rest = NULL;
+    int rc = split(&ops, &rest, url, err);
+
+    return rc ? rc : ops->plain(out, rest, err);
+}
+
+int bal_db_lock_take(bal_db_lock **out, bal_db *self, enum bal_lock_mode mode,
+                     double wait, bal_error *err)
+{
+    return self->ops->lock(self, out, mode, wait, err);
+}
+
+void bal_db_lock_free(bal_db_lock *self)
+{
+    if (self)
+        self->ops->unlock(self);
 }
 
 int bal_db_changes(bal_db *self, uint64_t *out, bal_error *err)
@@ -75,9 +108,9 @@ int bal_db_changes(bal_db *self, uint64_t *out, bal_error *err)
     return self->ops->changes(self, out, err);
 }
 
-const char *bal_db_file(const bal_db *self)
+int bal_db_place(bal_db *self, bal_buf *to, bal_error *err)
 {
-    return self->ops->file(self);
+    return self->ops->place(self, to, err);
 }
 
 void bal_db_free(bal_db *self)

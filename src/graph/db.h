@@ -5,6 +5,7 @@
 #define GRAPH_DB_H
 
 #include "core/buf.h"
+#include "core/file.h"
 #include "core/own.h"
 
 typedef struct bal_db bal_db;
@@ -38,6 +39,18 @@ enum bal_db_flags {
     BAL_DB_CREATE = 1,
 };
 
+/* A hold on the whole database for longer than a transaction, shared or alone.
+ * It ends with the process. */
+typedef struct bal_db_lock {
+    const struct bal_db_ops *ops;
+} bal_db_lock;
+
+/* What a word of the schema, which is written in SQLite's, is called. */
+typedef struct bal_db_word {
+    const char *sqlite;
+    const char *here;
+} bal_db_word;
+
 /* fn NULL: rows are passed over. *changed (may be NULL): rows written. */
 typedef struct bal_query {
     const char *sql;
@@ -50,24 +63,39 @@ typedef struct bal_query {
 
 typedef struct bal_db_ops {
     const char *scheme;
+    const bal_db_word *words; /* ends with an empty one */
     /* wait: seconds before EBUSY. ENOTFOUND without CREATE. */
     int (*open)(bal_db **out, const char *rest, const char *root, double wait,
                 unsigned flags, bal_error *err);
+    /* The URL as it may be kept and shown: without what is secret in it. */
+    int (*plain)(char **out, const char *rest, bal_error *err);
+    /* Inside of a writing transaction, what has neither fn nor changed may fail
+     * later: in the next query that has, or in the commit. */
     int (*query)(bal_db *self, const bal_query *query, bal_error *err);
     int (*begin)(bal_db *self, unsigned flags, bal_error *err);
-    int (*commit)(bal_db *self, bal_error *err); /* durable on return */
+    /* Durable on return. Where that cannot be known (the connection is lost
+     * while it commits), it fails and says so. */
+    int (*commit)(bal_db *self, bal_error *err);
     void (*rollback)(bal_db *self);
-    /* Leaves nothing of what was deleted in the database's own files. Outside
+    /* Leaves nothing of what was deleted in the tables' own files. Outside
      * of transactions; EBUSY where a reader or writer stays longer than
      * `wait`, or with NOW, where one is there. */
     int (*scrub)(bal_db *self, unsigned flags, bal_error *err);
     /* A number that is another one after anything was committed to the
      * database, by this connection or by others, and may be another one without
-     * that. A few microseconds; not inside a transaction, where it stands
-     * still. */
+     * that. A few microseconds, or one question to the server; not inside a
+     * transaction, where it stands still. */
     int (*changes)(bal_db *self, uint64_t *out, bal_error *err);
-    /* The path of the file it is in; NULL: none that this machine sees. */
-    const char *(*file)(const bal_db *self);
+    /* Appends what tells this database from every other: the same text where
+     * two are one, by whatever names they were opened. */
+    int (*place)(bal_db *self, bal_buf *to, bal_error *err);
+    /* With everybody who has the database open, from whatever root or machine,
+     * threads of this process included. Waits at most wait seconds; EBUSY. Who
+     * loses a lock that it holds, with the connection, commits nothing more
+     * before it has given it back. */
+    int (*lock)(bal_db *self, bal_db_lock **out, enum bal_lock_mode mode,
+                double wait, bal_error *err);
+    void (*unlock)(bal_db_lock *lock);
     void (*free)(bal_db *self);
 } bal_db_ops;
 
@@ -98,7 +126,13 @@ BAL_CHECK int bal_db_scrub(bal_db *self, unsigned flags, bal_error *err);
 
 /* See ops. */
 BAL_CHECK int bal_db_changes(bal_db *self, uint64_t *out, bal_error *err);
-const char *bal_db_file(const bal_db *self);
+BAL_CHECK int bal_db_plain(char **out, const char *url, bal_error *err);
+BAL_CHECK int bal_db_place(bal_db *self, bal_buf *to, bal_error *err);
+BAL_CHECK int bal_db_lock_take(bal_db_lock **out, bal_db *self,
+                               enum bal_lock_mode mode, double wait,
+                               bal_error *err);
+void bal_db_lock_free(bal_db_lock *self);
+BAL_OWNABLE(bal_db_lock)
 
 /* A transaction: rolled back when its scope ends without commit. Holds the
  * connection's lock from begin on; calls inside it by the same thread are

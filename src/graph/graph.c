@@ -159,9 +159,15 @@ void bal_graph_free(bal_graph *self)
     free(self);
 }
 
-const char *bal_graph_file(const bal_graph *self)
+int bal_graph_lock(bal_db_lock **out, bal_graph *self, enum bal_lock_mode mode,
+                   double wait, bal_error *err)
 {
-    return bal_db_file(self->db);
+    return bal_db_lock_take(out, self->db, mode, wait, err);
+}
+
+int bal_graph_place(bal_graph *self, bal_buf *to, bal_error *err)
+{
+    return bal_db_place(self->db, to, err);
 }
 
 int bal_graph_changes(bal_graph *self, uint64_t *out, bal_error *err)

@@ -18,8 +18,10 @@ BAL_CHECK int bal_graph_open(bal_graph **out, bal_db *db, unsigned flags,
                              bal_error *err);
 void bal_graph_free(bal_graph *self);
 BAL_OWNABLE(bal_graph)
-/* See bal_db_file. */
-const char *bal_graph_file(const bal_graph *self);
+/* See lock of bal_db_ops. */
+BAL_CHECK int bal_graph_lock(bal_db_lock **out, bal_graph *self,
+                             enum bal_lock_mode mode, double wait,
+                             bal_error *err);
 /* See changes of bal_db_ops. */
 BAL_CHECK int bal_graph_changes(bal_graph *self, uint64_t *out, bal_error *err);
 /* A transaction over several calls; see bal_tx. */
@@ -27,6 +29,9 @@ BAL_CHECK int bal_graph_begin(bal_tx *tx, bal_graph *self, unsigned flags,
                               bal_error *err);
 
 /* ---- settings ---------------------------------------------------------- */
+
+/* See bal_db_place. */
+BAL_CHECK int bal_graph_place(bal_graph *self, bal_buf *to, bal_error *err);
 
 /* Appends the value; ENOTFOUND. */
 BAL_CHECK int bal_graph_setting(bal_graph *self, const char *key, bal_buf *to,

@@ -11,6 +11,7 @@ struct bal_graph {
 
 /* The rows of db.c's table. */
 extern const bal_db_ops bal_db_sqlite;
+extern const bal_db_ops bal_db_postgres;
 
 /* Bring the schema to BAL_SCHEMA_VERSION; see bal_graph_open. */
 BAL_CHECK int bal_schema_prepare(bal_db *db, unsigned flags, bal_error *err);

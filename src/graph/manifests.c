@@ -202,6 +202,8 @@ int bal_graph_block_renew(bal_graph *self, int64_t tenant,
 
 /* ---- manifests --------------------------------------------------------- */
 
+/* Not counted one by one, so that no answer is awaited for each: put_uses
+ * does. */
 static int put_use(bal_graph *self, int64_t tenant, int64_t manifest,
                    const bal_id *id, bal_error *err)
 {
@@ -210,19 +212,49 @@ static int put_use(bal_graph *self, int64_t tenant, int64_t manifest,
         bal_int(tenant),
         bal_id_value(id),
     };
-    uint64_t changed = 0;
 
-    int rc = bal_db_run(self->db,
-                        "INSERT INTO uses (manifest, block) "
-                        "SELECT $1, number FROM blocks "
-                        "WHERE tenant = $2 AND id = $3",
-                        args, 3, &changed, err);
-    if (rc)
+    return bal_db_run(self->db,
+                      "INSERT INTO uses (manifest, block) "
+                      "SELECT $1, number FROM blocks "
+                      "WHERE tenant = $2 AND id = $3",
+                      args, 3, NULL, err);
+}
+
+/* One of them has no row. */
+static int name_missing(bal_graph *self, int64_t tenant,
+                        const bal_manifest_row *row, bal_error *err)
+{
+    for (size_t i = 0; i < row->use_count; i++) {
+        bool there = false;
+        int rc =
+            bal_graph_block(self, tenant, &row->uses[i], NULL, &there, err);
+        if (rc)
+            return rc;
+        if (!there)
+            return bal_fail(err, BAL_ECONFLICT,
+                            "block '%s' was removed meanwhile",
+                            bal_id_short(&row->uses[i]).text);
+    }
+    return bal_fail(err, BAL_ECONFLICT, "a block was removed meanwhile");
+}
+
+static int put_uses(bal_graph *self, int64_t tenant, int64_t manifest,
+                    const bal_manifest_row *row, bal_error *err)
+{
+    const bal_value args[] = { bal_int(manifest) };
+    int64_t count = 0;
+    bool there = false;
+    int rc = 0;
+
+    for (size_t i = 0; i < row->use_count && !rc; i++)
+        rc = put_use(self, tenant, manifest, &row->uses[i], err);
+    if (!rc)
+        rc = bal_graph_number(self,
+                              "SELECT COUNT(*) FROM uses WHERE manifest = $1",
+                              args, 1, &count, &there, err);
+    if (rc || (uint64_t)count == row->use_count)
         return rc;
-    if (!changed)
-        return bal_fail(err, BAL_ECONFLICT, "block '%s' was removed meanwhile",
-                        bal_id_short(id).text);
-    return 0;
+    return name_missing(self, tenant, row, err);
 }
 
 /* *made is false where it was in already. */
@@ -262,11 +294,9 @@ static int put_all(bal_graph *self, int64_t tenant, const bal_manifest_row *row,
     int rc = put_body(self, tenant, row, &number, &made, err);
     if (rc || !made)
         return rc;
-    for (size_t i = 0; i < row->use_count; i++) {
-        rc = put_use(self, tenant, number, &row->uses[i], err);
-        if (rc)
-            return rc;
-    }
+    rc = put_uses(self, tenant, number, row, err);
+    if (rc)
+        return rc;
     return bal_inputs_put(self->db, number, row->inputs, row->input_count, err);
 }
 

@@ -51,7 +51,10 @@ typedef struct bal_tombstone {
     bal_id id;
     bal_sha256 attestation;
 } bal_tombstone;
-/* One id may have several, of one deletion each. Put with the proof. */
+/* One id may have several, of one deletion each. Put with the proof; or, of
+ * what was forgotten in the store that its children were transferred from, with
+ * the id itself in the attestation's place: its proof is there, and none here.
+ */
 BAL_CHECK int bal_graph_tombstone_put(bal_graph *self,
                                       const bal_tombstone *stone,
                                       bal_error *err);

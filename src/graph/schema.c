@@ -14,6 +14,11 @@ static const bal_migration probes[] = {
     { 0, "sqlite",
       "SELECT COUNT(*), COUNT(CASE WHEN name = 'settings' THEN 1 END) "
       "FROM sqlite_master WHERE type = 'table'" },
+    { 0, "postgresql",
+      "SELECT COUNT(*), COUNT(CASE WHEN c.relname = 'settings' THEN 1 END) "
+      "FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+      "WHERE n.nspname = current_schema() AND c.relkind = 'r' "
+      "AND c.relname <> 'changes'" },
 };
 
 static bool concerns(const bal_migration *row, const bal_db *db)
@@ -103,14 +108,39 @@ static int set_version(bal_db *db, bal_error *err)
     return bal_setting_put(db, "schema", text, err);
 }
 
+static const bal_db_word *word_at(const bal_db *db, const char *text)
+{
+    for (const bal_db_word *word = db->ops->words; word->sqlite; word++) {
+        if (!strncmp(text, word->sqlite, strlen(word->sqlite)))
+            return word;
+    }
+    return NULL;
+}
+
+/* A statement for every database is put in the words of this one. */
+static int run_statement(bal_db *db, const bal_migration *row, bal_error *err)
+{
+    BAL_LOCAL(bal_buf) text = { 0 };
+    int rc = 0;
+
+    if (row->scheme)
+        return bal_db_run(db, row->sql, NULL, 0, NULL, err);
+    for (const char *at = row->sql; *at && !rc;) {
+        const bal_db_word *word = word_at(db, at);
+        rc = word ? bal_buf_text(&text, word->here, err)
+                  : bal_buf_append(&text, at, 1, err);
+        at += word ? strlen(word->sqlite) : 1;
+    }
+    return rc ? rc : bal_db_run(db, bal_buf_string(&text), NULL, 0, NULL, err);
+}
+
 static int migrate(bal_db *db, int64_t version, bal_error *err)
 {
     for (size_t i = 0; i < bal_migration_count; i++) {
         const bal_migration *row = &bal_migrations[i];
         if (row->version <= version || !concerns(row, db))
             continue;
-        int rc = row->run ? row->run(db, err)
-                          : bal_db_run(db, row->sql, NULL, 0, NULL, err);
+        int rc = row->run ? row->run(db, err) : run_statement(db, row, err);
         if (rc)
             return rc;
     }

@@ -1,5 +1,6 @@
-/* The schema, as a table of statements by version. A row is never changed once
- * released; a change is a row with the next version.
+/* The schema, as a table of statements by version, in SQLite's words; what
+ * another database calls them is in its driver's row. A row is never changed
+ * once released; a change is a row with the next version.
  *
  * Rows point at each other by number and not by id: an index over 8 bytes that
  * rise is a quarter of one over 32 that are random, and a manifest of 25,000
@@ -9,17 +10,17 @@
 #include "graph/seal.h"
 
 const bal_migration bal_migrations[] = {
-    { 1, "sqlite",
+    { 1, NULL,
       "CREATE TABLE settings (\n"
       "  key TEXT PRIMARY KEY,\n"
       "  value TEXT NOT NULL\n"
       ") STRICT, WITHOUT ROWID" },
-    { 1, "sqlite",
+    { 1, NULL,
       "CREATE TABLE tenants (\n"
       "  tenant INTEGER PRIMARY KEY,\n"
       "  name TEXT NOT NULL UNIQUE\n"
       ") STRICT" },
-    { 1, "sqlite",
+    { 1, NULL,
       "CREATE TABLE blocks (\n"
       "  number INTEGER PRIMARY KEY,\n"
       "  tenant INTEGER NOT NULL REFERENCES tenants (tenant),\n"
@@ -29,7 +30,7 @@ const bal_migration bal_migrations[] = {
       "  codec INTEGER NOT NULL CHECK (codec >= 0),\n"
       "  UNIQUE (tenant, id)\n"
       ") STRICT" },
-    { 1, "sqlite",
+    { 1, NULL,
       "CREATE TABLE manifests (\n"
       "  number INTEGER PRIMARY KEY,\n"
       "  tenant INTEGER NOT NULL REFERENCES tenants (tenant),\n"
@@ -39,7 +40,7 @@ const bal_migration bal_migrations[] = {
       "  body BLOB NOT NULL,\n"
       "  UNIQUE (tenant, id)\n"
       ") STRICT" },
-    { 1, "sqlite",
+    { 1, NULL,
       "CREATE TABLE uses (\n"
       "  manifest INTEGER NOT NULL REFERENCES manifests (number)\n"
       "    ON DELETE CASCADE,\n"
@@ -48,7 +49,7 @@ const bal_migration bal_migrations[] = {
       ") STRICT, WITHOUT ROWID" },
     { 1, NULL, "CREATE INDEX uses_of_block ON uses (block)" },
     /* A parent was there before its child, so a walk back always ends. */
-    { 1, "sqlite",
+    { 1, NULL,
       "CREATE TABLE commits (\n"
       "  number INTEGER PRIMARY KEY,\n"
       "  tenant INTEGER NOT NULL REFERENCES tenants (tenant),\n"
@@ -67,7 +68,7 @@ const bal_migration bal_migrations[] = {
     { 1, NULL, "CREATE INDEX commits_in_order ON commits (tenant, number)" },
     { 1, NULL, "CREATE INDEX commits_of_manifest ON commits (manifest)" },
     { 1, NULL, "CREATE INDEX commits_of_parent ON commits (parent)" },
-    { 1, "sqlite",
+    { 1, NULL,
       "CREATE TABLE refs (\n"
       "  tenant INTEGER NOT NULL REFERENCES tenants (tenant),\n"
       "  name TEXT NOT NULL,\n"
@@ -77,7 +78,7 @@ const bal_migration bal_migrations[] = {
     { 1, NULL, "CREATE INDEX refs_of_commit ON refs (commit_number)" },
     /* The reflog: number orders all moves, position those of one ref. Ids and
      * not numbers, since it may name what is forgotten. */
-    { 1, "sqlite",
+    { 1, NULL,
       "CREATE TABLE moves (\n"
       "  number INTEGER PRIMARY KEY,\n"
       "  tenant INTEGER NOT NULL REFERENCES tenants (tenant),\n"
@@ -91,7 +92,7 @@ const bal_migration bal_migrations[] = {
       "  UNIQUE (tenant, ref, position)\n"
       ") STRICT" },
     { 1, NULL, "CREATE INDEX moves_in_order ON moves (tenant, number)" },
-    { 1, "sqlite",
+    { 1, NULL,
       "CREATE TABLE intended (\n"
       "  session TEXT NOT NULL,\n"
       "  tenant INTEGER NOT NULL REFERENCES tenants (tenant),\n"
@@ -102,7 +103,7 @@ const bal_migration bal_migrations[] = {
      * until the last row of this version. */
     { 2, NULL, "ALTER TABLE settings ADD COLUMN seal BLOB" },
     { 2, NULL, "ALTER TABLE tenants ADD COLUMN seal BLOB" },
-    { 2, "sqlite",
+    { 2, NULL,
       "ALTER TABLE blocks ADD COLUMN check_hash BLOB "
       "CHECK (length(check_hash) = 32)" },
     { 2, NULL, "ALTER TABLE blocks ADD COLUMN seal BLOB" },
@@ -114,7 +115,10 @@ const bal_migration bal_migrations[] = {
     { 2, "sqlite",
       "INSERT INTO settings (key, value) "
       "VALUES ('store_id', lower(hex(randomblob(16))))" },
-    { 2, "sqlite",
+    { 2, "postgresql",
+      "INSERT INTO settings (key, value) "
+      "VALUES ('store_id', replace(CAST(gen_random_uuid() AS TEXT), '-', ''))" },
+    { 2, NULL,
       "CREATE TABLE epoch (\n"
       "  one INTEGER PRIMARY KEY CHECK (one = 1),\n"
       "  number INTEGER NOT NULL CHECK (number >= 0),\n"
@@ -124,7 +128,7 @@ const bal_migration bal_migrations[] = {
     { 2, NULL, "INSERT INTO epoch (one, number) VALUES (1, 0)" },
     /* Names and ids, not numbers: an input may be of a tenant that is not here
      * yet, or no more. */
-    { 2, "sqlite",
+    { 2, NULL,
       "CREATE TABLE inputs (\n"
       "  manifest INTEGER NOT NULL REFERENCES manifests (number)\n"
       "    ON DELETE CASCADE,\n"
@@ -139,7 +143,7 @@ const bal_migration bal_migrations[] = {
     { 2, NULL,
       "CREATE INDEX inputs_of_manifest ON inputs (tenant, input_manifest)" },
     { 2, NULL, .run = bal_inputs_backfill },
-    { 2, "sqlite",
+    { 2, NULL,
       "CREATE TABLE grants (\n"
       "  owner INTEGER NOT NULL REFERENCES tenants (tenant),\n"
       "  manifest BLOB NOT NULL CHECK (length(manifest) = 32),\n"
@@ -151,7 +155,7 @@ const bal_migration bal_migrations[] = {
       "  PRIMARY KEY (owner, manifest, grantee)\n"
       ") STRICT, WITHOUT ROWID" },
     { 2, NULL, "CREATE INDEX grants_of_grantee ON grants (grantee)" },
-    { 2, "sqlite",
+    { 2, NULL,
       "CREATE TABLE journal (\n"
       "  number INTEGER PRIMARY KEY,\n"
       "  tenant TEXT NOT NULL,\n"
@@ -159,7 +163,7 @@ const bal_migration bal_migrations[] = {
       "  plan TEXT NOT NULL,\n"
       "  seal BLOB\n"
       ") STRICT" },
-    { 2, "sqlite",
+    { 2, NULL,
       "CREATE TABLE proofs (\n"
       "  position INTEGER PRIMARY KEY CHECK (position >= 0),\n"
       "  attestation BLOB NOT NULL UNIQUE CHECK (length(attestation) = 32),\n"
@@ -172,7 +176,7 @@ const bal_migration bal_migrations[] = {
       "  seal BLOB\n"
       ") STRICT" },
     { 2, NULL, "CREATE INDEX proofs_of_tenant ON proofs (tenant, position)" },
-    { 2, "sqlite",
+    { 2, NULL,
       "CREATE TABLE tombstones (\n"
       "  tenant TEXT NOT NULL,\n"
       "  kind INTEGER NOT NULL,\n"
@@ -181,7 +185,7 @@ const bal_migration bal_migrations[] = {
       "  seal BLOB,\n"
       "  PRIMARY KEY (tenant, kind, id, attestation)\n"
       ") STRICT, WITHOUT ROWID" },
-    { 2, "sqlite",
+    { 2, NULL,
       "CREATE TABLE exports (\n"
       "  tenant INTEGER NOT NULL REFERENCES tenants (tenant),\n"
       "  commit_id BLOB NOT NULL CHECK (length(commit_id) = 32),\n"
@@ -193,7 +197,7 @@ const bal_migration bal_migrations[] = {
     { 2, NULL, .run = bal_seal_all },
     /* Which blocks a block is coded by. What headers say a second time, so that
      * nothing is taken away that something else is read by. */
-    { 3, "sqlite",
+    { 3, NULL,
       "CREATE TABLE bases (\n"
       "  block INTEGER NOT NULL REFERENCES blocks (number)\n"
       "    ON DELETE CASCADE,\n"
@@ -203,7 +207,7 @@ const bal_migration bal_migrations[] = {
     { 3, NULL, "CREATE INDEX bases_of_base ON bases (base)" },
     /* What models were asked and what they answered. By ids, as exports are.
      * What lists show stands in front of the body, which is long. */
-    { 4, "sqlite",
+    { 4, NULL,
       "CREATE TABLE probe_sets (\n"
       "  number INTEGER PRIMARY KEY,\n"
       "  tenant INTEGER NOT NULL REFERENCES tenants (tenant),\n"
@@ -214,7 +218,7 @@ const bal_migration bal_migrations[] = {
       "  seal BLOB,\n"
       "  UNIQUE (tenant, id)\n"
       ") STRICT" },
-    { 4, "sqlite",
+    { 4, NULL,
       "CREATE TABLE fingerprints (\n"
       "  number INTEGER PRIMARY KEY,\n"
       "  tenant INTEGER NOT NULL REFERENCES tenants (tenant),\n"
@@ -231,7 +235,7 @@ const bal_migration bal_migrations[] = {
       "CREATE INDEX fingerprints_of_probes ON fingerprints (tenant, probes)" },
     /* What the squares of a block's elements sum up to, so that what did not
      * change need not be read to be measured. */
-    { 4, "sqlite",
+    { 4, NULL,
       "CREATE TABLE norms (\n"
       "  block INTEGER NOT NULL REFERENCES blocks (number)\n"
       "    ON DELETE CASCADE,\n"
@@ -241,7 +245,7 @@ const bal_migration bal_migrations[] = {
       "  PRIMARY KEY (block, dtype)\n"
       ") STRICT, WITHOUT ROWID" },
     /* What servers were told to load. By ids, as exports are. */
-    { 5, "sqlite",
+    { 5, NULL,
       "CREATE TABLE loads (\n"
       "  tenant INTEGER NOT NULL REFERENCES tenants (tenant),\n"
       "  server TEXT NOT NULL,\n"

@@ -187,6 +187,17 @@ static int sqlite_changes(bal_db *base, uint64_t *out, bal_error *err)
     return rc;
 }
 
+static int sqlite_place(bal_db *base, bal_buf *to, bal_error *err)
+{
+    char *real = NULL;
+    int rc = bal_path_real(&real, ((bal_sqlite *)base)->path, err);
+
+    if (!rc)
+        rc = bal_buf_format(to, err, "sqlite:%s", real);
+    bal_str_free(real);
+    return rc;
+}
+
 /* ---- closing ------------------------------------------------------------ */
 
 /* A close by the last connection copies the log into the database, with two
@@ -204,9 +215,50 @@ static void keep_short_log(bal_sqlite *self)
     sqlite3_db_config(self->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 }
 
-static const char *sqlite_file(const bal_db *base)
+/* ---- holding it ---------------------------------------------------------- */
+
+typedef struct file_lock {
+    bal_db_lock base;
+    bal_lock *held;
+} file_lock;
+
+/* Beside the database: several roots may have the same one. */
+static char *lock_path(const bal_sqlite *self)
 {
-    return ((const bal_sqlite *)base)->path;
+    char *dir = bal_str_copy(self->path);
+    char *slash = dir ? strrchr(dir, '/') : NULL;
+
+    if (slash)
+        slash[slash == dir] = '\0';
+    char *path = dir ? bal_path_join(dir, "lock") : NULL;
+    bal_str_free(dir);
+    return path;
+}
+
+static int sqlite_lock(bal_db *base, bal_db_lock **out, enum bal_lock_mode mode,
+                       double wait, bal_error *err)
+{
+    file_lock *self = calloc(1, sizeof(*self));
+    char *path = lock_path((bal_sqlite *)base);
+    int rc = self && path ? bal_lock_take(&self->held, path, mode, wait, err)
+                          : bal_fail_memory(err, "locking a database");
+
+    bal_str_free(path);
+    if (rc) {
+        free(self);
+        return rc;
+    }
+    self->base.ops = &bal_db_sqlite;
+    *out = &self->base;
+    return 0;
+}
+
+static void sqlite_unlock(bal_db_lock *base)
+{
+    file_lock *self = (file_lock *)base;
+
+    bal_lock_free(self->held);
+    free(self);
 }
 
 static void sqlite_free(bal_db *base)
@@ -356,15 +408,33 @@ static int sqlite_open(bal_db **out, const char *rest, const char *root,
     return 0;
 }
 
+/* A path has no secret. */
+static int sqlite_plain(char **out, const char *rest, bal_error *err)
+{
+    BAL_LOCAL(bal_buf) url = { 0 };
+    int rc = bal_buf_format(&url, err, "sqlite:%s", rest);
+    if (rc)
+        return rc;
+
+    *out = bal_str_copy(bal_buf_string(&url));
+    return *out ? 0 : bal_fail_memory(err, "a database's address");
+}
+
+static const bal_db_word words[] = { { NULL, NULL } };
+
 const bal_db_ops bal_db_sqlite = {
     .scheme = "sqlite",
+    .words = words,
     .open = sqlite_open,
+    .plain = sqlite_plain,
     .query = sqlite_query,
     .begin = sqlite_begin,
     .commit = sqlite_commit,
     .rollback = sqlite_rollback,
     .scrub = sqlite_scrub,
     .changes = sqlite_changes,
-    .file = sqlite_file,
+    .place = sqlite_place,
+    .lock = sqlite_lock,
+    .unlock = sqlite_unlock,
     .free = sqlite_free,
 };

@@ -77,7 +77,8 @@ int bal_graph_intended(bal_graph *self, const char *except, bool named,
         "SELECT i.session, t.name, i.id FROM intended i "
         "JOIN tenants t ON t.tenant = i.tenant "
         "LEFT JOIN blocks b ON b.tenant = i.tenant AND b.id = i.id "
-        "WHERE i.session <> $1 AND (b.number IS NOT NULL) = $2 "
+        "WHERE i.session <> $1 "
+        "AND CASE WHEN b.number IS NULL THEN 0 ELSE 1 END = $2 "
         "ORDER BY i.session, t.name, i.id",
         args, 2, pass_intended, &job, err);
 }

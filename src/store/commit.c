@@ -160,7 +160,7 @@ int bal_commit_model(bal_commit **out, bal_tenant *tenant, bal_model *model,
     rc = bal_store_recover(store, err);
     if (rc)
         return rc;
-    BAL_OWN(bal_lock) lock = NULL;
+    BAL_OWN(bal_db_lock) lock = NULL;
     rc = bal_store_lock(&lock, store, BAL_LOCK_SHARED, err);
     if (rc)
         return rc;

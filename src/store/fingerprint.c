@@ -31,7 +31,7 @@ static int refuse_gaps(const bal_fingerprint *self, bal_error *err)
 static int put_rows(bal_tenant *tenant, const bal_probes_row *set,
                     const bal_fingerprint_row *row, bal_error *err)
 {
-    BAL_OWN(bal_lock) lock = NULL;
+    BAL_OWN(bal_db_lock) lock = NULL;
     int rc = bal_store_recover(tenant->store, err);
 
     if (!rc)
@@ -285,7 +285,7 @@ int bal_probes_forget(bal_tenant *tenant, const bal_id *id,
 {
     bal_store *store = tenant->store;
     BAL_OWN(bal_lock) asking = NULL;
-    BAL_OWN(bal_lock) lock = NULL;
+    BAL_OWN(bal_db_lock) lock = NULL;
     int rc = bal_store_recover(store, err);
 
     if (!rc)

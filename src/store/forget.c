@@ -317,7 +317,7 @@ int bal_forget_resume_locked(bal_store *self, bal_error *err)
 
 int bal_forget_resume(bal_store *self, bal_error *err)
 {
-    BAL_OWN(bal_lock) lock = NULL;
+    BAL_OWN(bal_db_lock) lock = NULL;
     bool any = false;
     int rc = bal_graph_journal_any(self->graph, &any, err);
     if (rc || !any)
@@ -363,7 +363,7 @@ static int tell(bal_store *store, bal_pending_fn *fn, void *ctx, bal_error *err)
 int bal_forget_finish(bal_store *store, const bal_key *key, bal_pending_fn *fn,
                       void *ctx, bal_error *err)
 {
-    BAL_OWN(bal_lock) lock = NULL;
+    BAL_OWN(bal_db_lock) lock = NULL;
     bool any = false;
     int rc = bal_graph_journal_any(store->graph, &any, err);
     if (rc || !any)
@@ -401,7 +401,7 @@ static int carry_out(bal_sha256 *attestation, bal_tenant *tenant,
     BAL_LOCAL(bal_pending) row = { .state = BAL_JOURNAL_PLANNED };
     BAL_LOCAL(bal_buf) anew = { 0 };
     BAL_OWN(bal_lock) asking = NULL;
-    BAL_OWN(bal_lock) lock = NULL;
+    BAL_OWN(bal_db_lock) lock = NULL;
     int rc = bal_asking_lock(&asking, store, BAL_LOCK_EXCLUSIVE, err);
     if (!rc)
         rc = bal_store_lock(&lock, store, BAL_LOCK_EXCLUSIVE, err);
@@ -409,6 +409,10 @@ static int carry_out(bal_sha256 *attestation, bal_tenant *tenant,
         rc = bal_forget_resume_with(store, options->key, 0, err);
     if (!rc)
         rc = bal_store_clear(store, err);
+    if (!rc)
+        rc = bal_tenant_renew(tenant, err);
+    if (!rc && !tenant->number)
+        rc = check_scope(tenant, NULL, err);
     if (!rc)
         rc = free_others(tenant, options, &anew, err);
     if (!rc)

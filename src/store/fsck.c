@@ -119,7 +119,7 @@ int bal_fsck(bal_store *store, bal_tenant *tenant,
     bal_fsck_run self = { store, tenant, flags, fn, ctx, report };
     unsigned fast = flags & BAL_FSCK_FAST ? BAL_CHECK_FAST : 0;
     bool repair = flags & BAL_FSCK_REPAIR;
-    BAL_OWN(bal_lock) lock = NULL;
+    BAL_OWN(bal_db_lock) lock = NULL;
     BAL_OWN(bal_model) from = NULL;
 
     memset(report, 0, sizeof(*report));

@@ -198,10 +198,12 @@ int bal_gc(bal_store *store, bal_tenant *tenant, unsigned flags,
 {
     BAL_LOCAL(sweep) self = { store, tenant, flags, report };
     unsigned dry = flags & BAL_GC_DRY_RUN ? BAL_SWEEP_DRY : 0;
-    BAL_OWN(bal_lock) lock = NULL;
+    BAL_OWN(bal_db_lock) lock = NULL;
 
     memset(report, 0, sizeof(*report));
     int rc = bal_store_lock(&lock, store, BAL_LOCK_EXCLUSIVE, err);
+    if (!rc && tenant)
+        rc = bal_tenant_renew(tenant, err);
     if (rc)
         return rc;
     rc = bal_backend_sweep(bal_blocks_backend(store->blocks),

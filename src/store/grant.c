@@ -227,7 +227,7 @@ int bal_revoke(bal_tenant *tenant, const bal_id *commit, const char *grantee,
                uint64_t *revoked, bal_view_fn *fn, void *ctx, bal_error *err)
 {
     BAL_LOCAL(revocation) self = { tenant, grantee, commit };
-    BAL_OWN(bal_lock) lock = NULL;
+    BAL_OWN(bal_db_lock) lock = NULL;
     int rc = check_grantee(tenant, grantee, err);
     if (!rc)
         rc = bal_store_recover(tenant->store, err);
@@ -240,7 +240,7 @@ int bal_revoke(bal_tenant *tenant, const bal_id *commit, const char *grantee,
         return rc;
 
     clear_cache(&self);
-    bal_lock_free(BAL_TAKE(lock));
+    bal_db_lock_free(BAL_TAKE(lock));
     *revoked = self.revoked;
     for (size_t i = 0; fn && i < self.count; i++) {
         const broken_view *view = &self.views[i];

@@ -53,32 +53,39 @@ static int read_block(const put_job *self, const bal_pack_block *block,
     return 0;
 }
 
-/* Is the block in the graph, and its bytes in the backend? One whose bytes are
- * gone or cut is put again (*lost): others may be coded by it, and so by none
- * of them. */
-static int look_up(const put_job *self, put_slot *slot, bool *there, bool *lost,
-                   bal_error *err)
+int bal_block_look_up(bal_block_row *out, const bal_tenant *tenant,
+                      const bal_id *id, bool *there, bool *lost, bal_error *err)
 {
-    bal_store *store = self->tenant->store;
-    const bal_map *kept = self->how->kept;
+    bal_store *store = tenant->store;
     bal_block_row row;
 
-    if (kept) {
-        *there = bal_map_find(kept, &slot->row.id, sizeof(bal_id)) != BAL_NONE;
+    *there = *lost = false;
+    if (!tenant->number)
         return 0;
-    }
-    int rc = bal_graph_block(store->graph, self->tenant->number, &slot->row.id,
-                             &row, there, err);
+    int rc =
+        bal_graph_block(store->graph, tenant->number, id, &row, there, err);
     if (rc || !*there)
         return rc;
 
     bal_block_info info;
-    rc = bal_blocks_verify(store->blocks, self->tenant->name, &row.id,
-                           BAL_VERIFY_HEADER, &info, NULL);
+    rc = bal_blocks_verify(store->blocks, tenant->name, id, BAL_VERIFY_HEADER,
+                           &info, NULL);
     *lost = rc || info.stored != row.stored;
     *there = !*lost;
     if (*there)
-        slot->row = row;
+        *out = row;
+    return 0;
+}
+
+static int look_up(const put_job *self, put_slot *slot, bool *there, bool *lost,
+                   bal_error *err)
+{
+    const bal_map *kept = self->how->kept;
+
+    if (!kept)
+        return bal_block_look_up(&slot->row, self->tenant, &slot->row.id, there,
+                                 lost, err);
+    *there = bal_map_find(kept, &slot->row.id, sizeof(bal_id)) != BAL_NONE;
     return 0;
 }
 
@@ -128,24 +135,30 @@ void bal_row_fill(bal_block_row *row, const bal_put *put)
     row->base_count = put->base_count;
 }
 
-/* Of a block that one tensor of floats has for itself, what its squares sum up
- * to: it is in the cache, and whoever compares commits need not read it. */
+void bal_row_measure(bal_block_row *row, const bal_tensor *entry,
+                     uint64_t block_size, bal_bytes bytes)
+{
+    unsigned level = 0;
+
+    if (entry->part == BAL_PART_TENSOR && entry->size > block_size / 2 &&
+        bal_squares_kept(&level, entry->dtype, block_size) &&
+        level <= BAL_ALIKE_LEVEL &&
+        bal_squares(&row->squares, entry->dtype, bytes))
+        row->dtype = bal_dtype_name(entry->dtype);
+}
+
 static void measure(const put_job *self, const bal_pack_block *block,
                     bal_block_row *row, bal_bytes bytes)
 {
     uint64_t block_size = self->how->block_size
                               ? self->how->block_size
                               : self->tenant->store->block_size;
-    const bal_tensor *entry =
-        bal_model_at(self->model, self->pack->runs[block->first].entry);
-    unsigned level = 0;
 
-    if (block->count == 1 && entry->part == BAL_PART_TENSOR &&
-        entry->size > block_size / 2 &&
-        bal_squares_kept(&level, entry->dtype, block_size) &&
-        level <= BAL_ALIKE_LEVEL &&
-        bal_squares(&row->squares, entry->dtype, bytes))
-        row->dtype = bal_dtype_name(entry->dtype);
+    if (block->count == 1)
+        bal_row_measure(
+            row,
+            bal_model_at(self->model, self->pack->runs[block->first].entry),
+            block_size, bytes);
 }
 
 static int put_block(const put_job *self, const bal_pack_block *block,
@@ -186,8 +199,7 @@ static int put_one(size_t i, void *ctx, bal_error *err)
         return rc;
     bool there = false;
     bool lost = false;
-    if (self->tenant->number)
-        rc = look_up(self, slot, &there, &lost, err);
+    rc = look_up(self, slot, &there, &lost, err);
     if (rc)
         return rc;
     slot->row.size = block->size;

@@ -38,6 +38,16 @@ BAL_CHECK int bal_ingest_model(bal_ingest *out, bal_tenant *tenant,
  * may have decided. */
 BAL_CHECK int bal_ingest_settle(bal_ingest *self, bal_work *work,
                                 bal_error *err);
+/* Is a block in the graph, and its bytes in the backend? Then *out is its row.
+ * One whose bytes are gone or cut is to be put again (*lost): others may be
+ * coded by it, and so by none of them. */
+BAL_CHECK int bal_block_look_up(bal_block_row *out, const bal_tenant *tenant,
+                                const bal_id *id, bool *there, bool *lost,
+                                bal_error *err);
+/* Of a block that one tensor of floats has for itself, what its squares sum up
+ * to: it is in the cache, and whoever compares commits need not read it. */
+void bal_row_measure(bal_block_row *row, const bal_tensor *entry,
+                     uint64_t block_size, bal_bytes bytes);
 /* How a block is at rest, into its row; the bases are the batch's, which is to
  * stay. */
 void bal_row_fill(bal_block_row *row, const bal_put *put);

@@ -128,9 +128,9 @@ static int renew(bal_store *store, const left *one, bal_error *err)
     rc = bal_graph_begin(&tx, store->graph, BAL_TX_WRITE, err);
     if (!rc)
         rc = bal_graph_block_renew(store->graph, number, &row, err);
-    if (rc)
-        return rc == BAL_ECONFLICT ? 0 : rc;
-    return bal_tx_commit(&tx, err);
+    if (!rc)
+        rc = bal_tx_commit(&tx, err);
+    return rc == BAL_ECONFLICT ? 0 : rc;
 }
 
 static int renew_named(bal_store *store, bal_error *err)

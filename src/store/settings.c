@@ -286,6 +286,18 @@ static int match(const bal_store *self, bal_setting setting, const char *asked,
                     rows[setting].name, asked);
 }
 
+/* The database is compared by what is recorded of its address. */
+static int match_db(const bal_store *self, const char *asked, bal_error *err)
+{
+    char *plain = NULL;
+    int rc = asked ? bal_db_plain(&plain, asked, err) : 0;
+
+    if (!rc)
+        rc = match(self, BAL_SETTING_DB, plain, err);
+    bal_str_free(plain);
+    return rc;
+}
+
 int bal_settings_match(const bal_store *self, const bal_store_options *options,
                        bal_error *err)
 {
@@ -297,7 +309,6 @@ int bal_settings_match(const bal_store *self, const bal_store_options *options,
              (unsigned long long)options->block_size);
     snprintf(jobs, sizeof(jobs), "%u", options->default_jobs);
     asked[BAL_SETTING_BACKEND] = options->backend;
-    asked[BAL_SETTING_DB] = options->db;
     if (init) {
         const effort_row *effort =
             options->compression ? effort_find(options->compression) : NULL;
@@ -313,7 +324,7 @@ int bal_settings_match(const bal_store *self, const bal_store_options *options,
         if (rc)
             return rc;
     }
-    return 0;
+    return match_db(self, options->db, err);
 }
 
 int bal_setting_each(bal_store *self, bal_setting_fn *fn, void *ctx,

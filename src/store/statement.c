@@ -18,6 +18,7 @@ static const char *const not_covered[] = {
     "replicas of the database or the backend",
     "running servers and processes that have it in memory",
     "view caches of other roots on the database, until they are opened",
+    "copies of blocks that --cache keeps elsewhere, until the next read there",
     "exported copies, the ones named here included",
     "what storage media keep of overwritten and unlinked data",
 };

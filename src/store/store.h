@@ -26,7 +26,6 @@ typedef enum bal_setting {
 
 struct bal_store {
     char *root;
-    char *lock;     /* path of the file that writers share; see write_lock.c */
     bal_work *work; /* borrowed */
     bal_blocks *blocks;
     bal_graph *graph;
@@ -74,13 +73,13 @@ BAL_CHECK int bal_settings_match(const bal_store *self,
 
 /* Writers share the lock, what removes blocks has it alone. Who shares it finds
  * no deletion half done: one that was killed is finished first. */
-BAL_CHECK int bal_store_lock(bal_lock **out, bal_store *self,
+BAL_CHECK int bal_store_lock(bal_db_lock **out, bal_store *self,
                              enum bal_lock_mode mode, bal_error *err);
 /* The lock alone, whatever is in the journal: for who only looks. */
-BAL_CHECK int bal_store_lock_waiting(bal_lock **out, bal_store *self,
+BAL_CHECK int bal_store_lock_waiting(bal_db_lock **out, bal_store *self,
                                      enum bal_lock_mode mode, bal_error *err);
 /* Alone, without waiting; EBUSY. */
-BAL_CHECK int bal_store_lock_now(bal_lock **out, bal_store *self,
+BAL_CHECK int bal_store_lock_now(bal_db_lock **out, bal_store *self,
                                  bal_error *err);
 /* Remove what killed writers left: temporaries, and blocks that were published
  * and never named. The lock is held alone. */
@@ -96,6 +95,9 @@ BAL_CHECK int bal_probes_scrub(bal_store *self, bal_error *err);
 
 /* ---- tenant.c ----------------------------------------------------------- */
 
+/* Its number as it is now: who has waited for the store looks again, since the
+ * tenant may have been made, or forgotten and made anew. */
+BAL_CHECK int bal_tenant_renew(bal_tenant *self, bal_error *err);
 /* Its number, made in the graph if need be; inside a transaction or not. */
 BAL_CHECK int bal_tenant_make(bal_tenant *self, bal_error *err);
 

@@ -6,6 +6,18 @@
 #include "core/str.h"
 #include "store/store.h"
 
+int bal_tenant_renew(bal_tenant *self, bal_error *err)
+{
+    bal_error why;
+    int64_t number = 0;
+    int rc = bal_graph_tenant(self->store->graph, &number, self->name, 0, &why);
+
+    if (rc && rc != BAL_ENOTFOUND)
+        return bal_fail(err, rc, "%s", why.text);
+    self->number = rc ? 0 : number;
+    return 0;
+}
+
 int bal_tenant_open(bal_tenant **out, bal_store *store, const char *name,
                     bal_error *err)
 {
@@ -24,12 +36,9 @@ int bal_tenant_open(bal_tenant **out, bal_store *store, const char *name,
         return bal_fail_memory(err, name);
     self->store = store;
     memcpy(self->name, name, strlen(name) + 1);
-    bal_error why;
-    rc = bal_graph_tenant(store->graph, &self->number, name, 0, &why);
-    if (rc == BAL_ENOTFOUND)
-        self->number = 0;
-    else if (rc)
-        return bal_fail(err, rc, "%s", why.text);
+    rc = bal_tenant_renew(self, err);
+    if (rc)
+        return rc;
     *out = BAL_TAKE(self);
     return 0;
 }

@@ -135,7 +135,7 @@ int bal_trust_add(bal_store *self, const bal_key *key, bal_error *err)
  * are finished before. */
 int bal_key_trust(bal_store *store, const bal_key *key, bal_error *err)
 {
-    BAL_OWN(bal_lock) lock = NULL;
+    BAL_OWN(bal_db_lock) lock = NULL;
     bool pending = false;
     int rc = bal_graph_journal_any(store->graph, &pending, err);
     if (!rc && pending)

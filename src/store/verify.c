@@ -294,7 +294,7 @@ static int run(bal_verification *self, unsigned has, bal_error *err)
  * and goes now, unless somebody is at work. */
 static int expire_cache(bal_store *store, bal_error *err)
 {
-    BAL_OWN(bal_lock) lock = NULL;
+    BAL_OWN(bal_db_lock) lock = NULL;
     bal_error why;
     int rc = bal_view_lock(&lock, store, BAL_LOCK_EXCLUSIVE, &why);
 

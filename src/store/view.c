@@ -443,7 +443,7 @@ int bal_commit_view(bal_commit **out, bal_tenant *tenant, bal_recipe *recipe,
     rc = bal_store_recover(tenant->store, err);
     if (rc)
         return rc;
-    BAL_OWN(bal_lock) lock = NULL;
+    BAL_OWN(bal_db_lock) lock = NULL;
     rc = bal_store_lock(&lock, tenant->store, BAL_LOCK_SHARED, err);
     if (rc)
         return rc;

@@ -123,7 +123,7 @@ static int keep_locked(cached_view *self, const bal_view_block *block,
 static void keep(cached_view *self, const bal_view_block *block,
                  const uint8_t *data)
 {
-    BAL_OWN(bal_lock) lock = NULL;
+    BAL_OWN(bal_db_lock) lock = NULL;
     bal_error why = { 0 };
 
     pthread_mutex_lock(&self->lock);
@@ -313,7 +313,7 @@ static uint64_t bytes_of(const bal_model *view)
  * emptied, or not used. One that is not there is made. */
 static int freshen(bool *fresh, bal_store *store, bal_error *err)
 {
-    BAL_OWN(bal_lock) lock = NULL;
+    BAL_OWN(bal_db_lock) lock = NULL;
     bal_view_epoch now = { 0 };
     uint64_t epoch = 0;
     int rc = bal_graph_epoch(store->graph, &epoch, err);

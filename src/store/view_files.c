@@ -292,10 +292,10 @@ int bal_view_wipe(const bal_store *self, bal_error *err)
     return rc ? rc : bal_sync_dir(self->root, err);
 }
 
-int bal_view_lock(bal_lock **out, const bal_store *self,
+int bal_view_lock(bal_db_lock **out, const bal_store *self,
                   enum bal_lock_mode mode, bal_error *err)
 {
-    return bal_lock_take(out, self->lock, mode, 0, err);
+    return bal_graph_lock(out, self->graph, mode, 0, err);
 }
 
 /* ---- temporaries -------------------------------------------------------- */

@@ -58,7 +58,7 @@ BAL_CHECK int bal_view_trim(uint64_t *held, const bal_store *self, uint64_t cap,
                             const char *tenant, const bal_id *manifest,
                             bal_error *err);
 /* The store's lock, if it is free at once; EBUSY. */
-BAL_CHECK int bal_view_lock(bal_lock **out, const bal_store *self,
+BAL_CHECK int bal_view_lock(bal_db_lock **out, const bal_store *self,
                             enum bal_lock_mode mode, bal_error *err);
 /* What killed writers left; the lock is held alone. */
 BAL_CHECK int bal_view_sweep(const bal_store *self, bal_error *err);

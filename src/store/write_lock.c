@@ -1,9 +1,10 @@
 /* Who may write when, and what a killed writer leaves.
  *
- * Writers share a lock beside the database, so that any number of them work at
- * once, from whatever root; what takes blocks away has it alone. The lock ends
- * with the process. A writer notes what it intends (intent.h); what it leaves
- * when it is killed, the next one that finds itself alone cleans up. */
+ * Writers share a lock on the database, so that any number of them work at
+ * once, from whatever root or machine; what takes blocks away has it alone. The
+ * lock ends with the process. A writer notes what it intends (intent.h); what
+ * it leaves when it is killed, the next one that finds itself alone cleans up.
+ */
 #include <string.h>
 
 #include "core/error.h"
@@ -11,16 +12,17 @@
 #include "model/stage.h"
 #include "store/forget_finish.h"
 #include "store/intent.h"
+#include "store/locator.h"
 #include "store/view_cache.h"
 #include "store/view_files.h"
 
 /* How often a deletion may be killed between two looks at the journal. */
 enum { LOCK_TRIES = 8 };
 
-static int take(bal_lock **out, const bal_store *self, enum bal_lock_mode mode,
-                double wait, bal_error *err)
+static int take(bal_db_lock **out, const bal_store *self,
+                enum bal_lock_mode mode, double wait, bal_error *err)
 {
-    return bal_lock_take(out, self->lock, mode, wait, err);
+    return bal_graph_lock(out, self->graph, mode, wait, err);
 }
 
 static int busy(const bal_store *self, bal_error *err)
@@ -29,21 +31,48 @@ static int busy(const bal_store *self, bal_error *err)
                     self->root);
 }
 
-static int lock_once(bal_lock **out, const bal_store *self,
-                     enum bal_lock_mode mode, double wait, bal_error *err)
+/* Who has had the store open while it moved would write where it was. */
+static int check_place(const bal_store *self, bal_error *err)
 {
-    int rc = take(out, self, mode, wait, err);
+    const char *url = self->settings[BAL_SETTING_BACKEND];
+    const char *name = bal_setting_name(BAL_SETTING_BACKEND);
+    BAL_LOCAL(bal_buf) moved = { 0 };
+    BAL_LOCAL(bal_buf) backend = { 0 };
+    int rc = bal_graph_setting(self->graph, BAL_MOVED_TO, &moved, err);
+    if (rc == BAL_ENOTFOUND)
+        rc = url ? bal_graph_setting(self->graph, name, &backend, err) : 0;
+    if (rc)
+        return rc;
 
-    return rc == BAL_EBUSY ? busy(self, err) : rc;
+    bool same = !url || !strcmp(bal_buf_string(&backend), url);
+    if (!moved.len && same)
+        return 0;
+    bal_fail(err, BAL_ECONFLICT, "store '%s' has moved", self->root);
+    return bal_hint(err, BAL_ECONFLICT, "open it again");
 }
 
-int bal_store_lock_waiting(bal_lock **out, bal_store *self,
+static int lock_once(bal_db_lock **out, const bal_store *self,
+                     enum bal_lock_mode mode, double wait, bal_error *err)
+{
+    BAL_OWN(bal_db_lock) lock = NULL;
+    int rc = take(&lock, self, mode, wait, err);
+
+    if (rc == BAL_EBUSY)
+        return busy(self, err);
+    if (!rc)
+        rc = check_place(self, err);
+    if (!rc)
+        *out = BAL_TAKE(lock);
+    return rc;
+}
+
+int bal_store_lock_waiting(bal_db_lock **out, bal_store *self,
                            enum bal_lock_mode mode, bal_error *err)
 {
     return lock_once(out, self, mode, self->wait, err);
 }
 
-int bal_store_lock_now(bal_lock **out, bal_store *self, bal_error *err)
+int bal_store_lock_now(bal_db_lock **out, bal_store *self, bal_error *err)
 {
     return lock_once(out, self, BAL_LOCK_EXCLUSIVE, 0, err);
 }
@@ -52,26 +81,26 @@ int bal_store_lock_now(bal_lock **out, bal_store *self, bal_error *err)
  * writer would take them for blocks that it need not write. */
 static int finish_deletions(bal_store *self, bal_error *err)
 {
-    BAL_OWN(bal_lock) lock = NULL;
+    BAL_OWN(bal_db_lock) lock = NULL;
     int rc = lock_once(&lock, self, BAL_LOCK_EXCLUSIVE, self->wait, err);
 
     return rc ? rc : bal_forget_resume_locked(self, err);
 }
 
-int bal_store_lock(bal_lock **out, bal_store *self, enum bal_lock_mode mode,
+int bal_store_lock(bal_db_lock **out, bal_store *self, enum bal_lock_mode mode,
                    bal_error *err)
 {
     for (size_t i = 0; i < LOCK_TRIES; i++) {
-        BAL_OWN(bal_lock) lock = NULL;
+        BAL_OWN(bal_db_lock) lock = NULL;
         bool unfinished = false;
         int rc = lock_once(&lock, self, mode, self->wait, err);
-        if (!rc && mode == BAL_LOCK_SHARED && self->graph)
+        if (!rc && mode == BAL_LOCK_SHARED)
             rc = bal_forget_unfinished(self, &unfinished, err);
         if (!rc && !unfinished)
             *out = BAL_TAKE(lock);
         if (rc || !unfinished)
             return rc;
-        bal_lock_free(BAL_TAKE(lock));
+        bal_db_lock_free(BAL_TAKE(lock));
         rc = finish_deletions(self, err);
         if (rc)
             return rc;
@@ -96,28 +125,33 @@ static int remove_temporary(void *ctx, const char *name, bal_error *err)
     return rc;
 }
 
+/* A root that nothing was written into yet need not be there. */
+static int clear_root(bal_store *self, bal_error *err)
+{
+    if (bal_path_type_of(self->root) == BAL_PATH_ABSENT)
+        return 0;
+    int rc = bal_dir_each(self->root, remove_temporary, self, err);
+    if (!rc)
+        rc = bal_stage_sweep(self->root, err);
+    if (!rc)
+        rc = bal_view_sweep(self, err);
+    return rc ? rc : bal_view_cache_expire(self, err);
+}
+
 int bal_store_clear(bal_store *self, bal_error *err)
 {
     uint64_t swept;
     int rc =
         bal_backend_sweep(bal_blocks_backend(self->blocks), &swept, 0, err);
-    if (rc)
-        return rc;
-    rc = bal_dir_each(self->root, remove_temporary, self, err);
+
     if (!rc)
-        rc = bal_stage_sweep(self->root, err);
-    if (!rc)
-        rc = bal_view_sweep(self, err);
-    if (!rc)
-        rc = bal_view_cache_expire(self, err);
-    if (rc)
-        return rc;
-    return bal_intents_settle(self, err);
+        rc = clear_root(self, err);
+    return rc ? rc : bal_intents_settle(self, err);
 }
 
 int bal_store_recover(bal_store *self, bal_error *err)
 {
-    BAL_OWN(bal_lock) lock = NULL;
+    BAL_OWN(bal_db_lock) lock = NULL;
     int rc = take(&lock, self, BAL_LOCK_EXCLUSIVE, 0, err);
     if (rc == BAL_EBUSY)
         return 0; /* somebody is at work, and will be again */

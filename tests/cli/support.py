@@ -4,6 +4,7 @@ The reader and writer below are written from the format's description and know
 nothing of ours: they are what our folders are compared with.
 """
 
+import hashlib
 import json
 import os
 import pathlib
@@ -11,10 +12,18 @@ import struct
 import subprocess
 
 import numpy as np
+import pytest
 
 BALLAST = os.environ["BALLAST"]
 TREE = pathlib.Path(os.environ["BALLAST_TREE"])
 LLAMA = TREE / "examples" / "llama"
+
+# Where set, a postgresql: URL without a schema: stores that `run` makes keep
+# their graph there, each in a schema of its own, dropped at the end.
+DATABASE = os.environ.get("BALLAST_TEST_DB")
+SCHEMAS = f"t{os.getpid()}_"
+in_files = pytest.mark.skipif(DATABASE is not None,
+                              reason="of a graph in the root's files")
 
 # Bits an element, of every dtype of the format.
 BITS = {
@@ -58,8 +67,21 @@ class Result:
         return f"exit {self.code}\nstdout: {self.out}\nstderr: {self.err}"
 
 
+def database(args, cwd):
+    """What says where a store's graph is that is not there yet."""
+    words = [os.fspath(arg) for arg in args]
+    if not DATABASE or "--root" not in words or "--db" in words:
+        return {}
+    root = pathlib.Path(cwd or ".", words[words.index("--root") + 1]).resolve()
+    if (root / "store.json").exists():
+        return {}
+    name = SCHEMAS + hashlib.sha256(os.fsencode(root)).hexdigest()[:32]
+    return {"BALLAST_DB": f"{DATABASE}?schema={name}"}
+
+
 def run(*args, cwd=None, env=None, code=0, **more):
     """Run the program; code None: any exit status will do."""
+    env = {**database(args, cwd), **(env or {})}
     done = subprocess.run([BALLAST, *map(os.fspath, args)], cwd=cwd,
                           env=environment(env), capture_output=True,
                           timeout=120, stdin=subprocess.DEVNULL, check=False,

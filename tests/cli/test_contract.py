@@ -14,8 +14,8 @@ import time
 import numpy as np
 import pytest
 
-from support import (BALLAST, Store, adapter, environment, files, load, model,
-                     run, save)
+from support import (BALLAST, Store, adapter, environment, files, in_files,
+                     load, model, run, save)
 
 ID12 = r"[0-9a-f]{12}"
 ID64 = r"[0-9a-f]{64}"
@@ -172,6 +172,7 @@ def test_a_disk_that_takes_no_more_is_io(tmp_path):
     store("fsck")
 
 
+@in_files
 def test_a_lock_that_is_not_free_is_busy_and_reading_goes_on(tmp_path):
     store = Store(tmp_path)
     model(tmp_path / "m")

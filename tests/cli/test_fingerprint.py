@@ -10,7 +10,8 @@ import time
 
 import pytest
 
-from support import BALLAST, Store, environment, f32, model, run, save
+from support import (BALLAST, Store, environment, f32, in_files, model, run,
+                     save)
 
 # An honest runner: answers with the bytes of the model's weights in hex.
 HONEST = """
@@ -467,6 +468,7 @@ def rows(store, table):
         f"SELECT COUNT(*) FROM {table}").fetchone()[0]
 
 
+@in_files
 def test_answers_go_with_their_commit_and_probes_with_the_last_answer(secret):
     store = secret
     assert contains(store, SECRET)

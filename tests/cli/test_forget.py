@@ -12,7 +12,8 @@ import subprocess
 import numpy as np
 import pytest
 
-from support import BALLAST, Store, environment, f32, files, model, run, save
+from support import (BALLAST, Store, environment, f32, files, in_files, model,
+                     run, save)
 
 REASON = "request 4711"
 
@@ -534,6 +535,7 @@ def test_what_is_removed_and_still_listed_is_not_signed(store):
     store("verify", proof["attestation"])
 
 
+@in_files
 @pytest.mark.skipif(not shutil.which("strace"), reason="no strace")
 def test_killed_at_any_write_it_is_finished_or_never_began(tmp_path, key):
     """At each write that forget makes, in turn."""

@@ -16,7 +16,7 @@ COMMANDS = [
     "reflog", "refs", "reset", "show", "ls", "cat", "diff",
     "fingerprint", "probes", "bisect", "wdelta", "serve-export",
     "sync-vllm", "serve",
-    "grant", "revoke", "grants", "forget", "verify", "proofs", "fsck", "gc",
+    "grant", "revoke", "grants", "push", "pull", "copy", "forget", "verify", "proofs", "fsck", "gc",
     "stats", "key", "config", "tenants", "completion", "help"]
 
 

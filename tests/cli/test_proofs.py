@@ -129,7 +129,7 @@ def test_the_statement_is_in_toto_about_deletion(signed, keys):
                                     hashlib.sha256(der).hexdigest()}
     assert predicate["reason"] == "why, \"so\" ü"
     assert predicate["requested_at"] <= predicate["completed_at"]
-    assert len(predicate["not_covered"]) == 6
+    assert len(predicate["not_covered"]) == 7
     assert "private" not in predicate and "key_path" not in json.dumps(
         predicate)
 

@@ -11,7 +11,8 @@ import time
 import numpy as np
 import pytest
 
-from support import BALLAST, Store, environment, files, model, run, save
+from support import (BALLAST, Store, environment, files, in_files, model, run,
+                     save)
 
 ROOT = os.geteuid() == 0
 
@@ -77,6 +78,23 @@ def test_fsck_finds_nothing_wrong_with_writers_at_work(tmp_path):
         for process in running:
             _, err = process.communicate(timeout=120)
             assert process.returncode == 0, err
+
+
+def test_a_gc_at_once_with_the_first_writers_takes_nothing(tmp_path):
+    for turn in range(4):
+        (tmp_path / f"t{turn}").mkdir()
+        store = Store(tmp_path / f"t{turn}")
+        store("init")
+        running = []
+        for i in range(4):
+            model(store.path / f"m{i}", range(i, i + 4096))
+            running.append(start(store, "commit", f"m{i}", "-m", "x", "--ref",
+                                 f"r{i}"))
+            running.append(start(store, "gc"))
+        for process in running:
+            _, err = process.communicate(timeout=120)
+            assert process.returncode == 0, err
+        assert store("fsck").out == "consistent\n"
 
 
 def test_two_checkouts_to_one_folder_leave_one_whole(tmp_path):
@@ -252,6 +270,7 @@ def copied(tmp_path_factory):
     shutil.rmtree(path)
 
 
+@in_files
 def test_read_only_places_are_7_and_untouched(program):
     store = Store(program)
     model(program / "m")

@@ -6,7 +6,7 @@ import json
 import sqlite3
 
 import pytest
-from support import Store, model, run
+from support import Store, in_files, model, run
 
 
 @pytest.fixture(name="store")
@@ -42,6 +42,7 @@ def test_the_same_view_recorded_again_does_not_make_its_proof_fail(store):
     assert "is present again since" in done.out and "PROBLEM" not in done.out
 
 
+@in_files
 def test_what_another_root_has_cached_is_no_problem_there(store):
     store("merge", "r0", "r1", "-m", "v", "--ref", "v")
     other = store.path / "other"

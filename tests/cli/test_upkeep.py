@@ -2,7 +2,7 @@
 
 import fcntl
 
-from support import Store, model
+from support import Store, in_files, model
 from test_damage import change
 from test_heal import shared
 
@@ -52,6 +52,7 @@ def test_gc_takes_unused_rows_orphans_and_stale_cache(tmp_path):
     assert list(store.root.glob("blocks/acme/*/*"))
 
 
+@in_files
 def test_gc_waits_for_a_writer_and_says_so(tmp_path):
     store = Store(tmp_path)
     store("commit", model(tmp_path / "m"), "-m", "m")

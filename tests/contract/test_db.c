@@ -77,7 +77,7 @@ static void values_at(const database_place *at)
 {
     BAL_OWN(bal_db) db = database_open(at, 1, BAL_DB_CREATE);
 
-    database_run(db, "CREATE TABLE t (n BIGINT, s TEXT, b BLOB)");
+    database_run(db, "CREATE TABLE t (n BIGINT, s TEXT, b BYTEA)");
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         check_row(values[i].name);
         bal_value value = {

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/str.h"
 #include "graph/db.h"
 #include "support/check.h"
 
@@ -18,6 +19,14 @@ static const struct {
     { "sqlit:graph.db", BAL_EINVAL },
     { "sqlite:no/such/folder/graph.db", BAL_EIO },
     { "sqlite:/", BAL_EIO },
+    { "postgresql:", BAL_EINVAL },
+    { "postgresql:graph", BAL_EINVAL },
+    { "postgresql://h/d?schema=", BAL_EINVAL },
+    { "postgresql://h/d?schema=pg_x", BAL_EINVAL },
+    { "postgresql://h/d?schema=a\"b", BAL_EINVAL },
+    { "postgresql://h/d?nosuch=1", BAL_EINVAL },
+    { "postgresql://u:a/b@h/d", BAL_EINVAL },
+    { "postgresql://127.0.0.1:1/d", BAL_EIO },
 };
 
 static void bad_addresses_are_told(void)
@@ -29,6 +38,29 @@ static void bad_addresses_are_told(void)
                  bal_db_open(&db, bad_urls[i].url, check_dir(), 1,
                              BAL_DB_CREATE, &check_err));
         CHECK(!db && check_err.text[0]);
+    }
+}
+
+static const struct {
+    const char *url;
+    const char *plain;
+} plain_urls[] = {
+    { "sqlite:a/b.db", "sqlite:a/b.db" },
+    { "postgresql://h/d", "postgresql://h/d" },
+    { "postgresql://u:secret@h:5/d?schema=a", "postgresql://u@h:5/d?schema=a" },
+    { "postgresql://u:se?cret@h/d", "postgresql://u@h/d" },
+    { "postgresql:///d?password=secret&user=u&sslpassword=x&sslmode=require",
+      "postgresql:///d?user=u&sslmode=require" },
+};
+
+static void an_address_is_kept_without_what_is_secret(void)
+{
+    for (size_t i = 0; i < sizeof(plain_urls) / sizeof(plain_urls[0]); i++) {
+        char *plain = NULL;
+        check_row(plain_urls[i].url);
+        CHECK_OK(bal_db_plain(&plain, plain_urls[i].url, &check_err));
+        CHECK(!strcmp(plain, plain_urls[i].plain));
+        bal_str_free(plain);
     }
 }
 
@@ -86,6 +118,7 @@ static void an_absent_database_is_not_made_unasked(void)
 static const check_test tests[] = {
     { TEST(an_absent_database_is_not_made_unasked) },
     { TEST(bad_addresses_are_told) },
+    { TEST(an_address_is_kept_without_what_is_secret) },
     { TEST(what_is_no_database_is_corrupt) },
     { TEST(no_name_is_special) },
 };

@@ -439,3 +439,51 @@ def test_the_package_runs_the_program(program, tmp_path):
         check=True,
     )
     assert done.stdout.strip() == f"ballast {ballast.version()}"
+
+
+def test_push_and_pull_send_what_is_missing(store, history, tmp_path, program):
+    done = store.push("acme", tmp_path / "other", "main")
+    assert done.commits == len(store.log("acme")) and done.blocks > 0
+    assert [row["ref"] for row in done.refs] == ["main"]
+    with ballast.Store(tmp_path / "other", create=False) as other:
+        assert [row.id for row in other.log("acme")] == [
+            row.id for row in store.log("acme")
+        ]
+        assert other.config("block_size") == store.config("block_size")
+        assert other.fsck() and other.reflog("acme")[0].op == "push"
+        again = other.pull("acme", store, store.show("acme"), "main")
+        assert again.to_dict() == {
+            **dict.fromkeys(
+                ("commits", "blocks", "reused_blocks", "bytes", "stored_bytes"), 0
+            ),
+            "refs": [],
+        }
+    out = program(
+        "--json",
+        "--tenant",
+        "acme",
+        "push",
+        tmp_path / "other",
+        "main",
+        root=store.root,
+    )
+    assert {k: v for k, v in json.loads(out).items() if k != "schema"} == (
+        again.to_dict()
+    )
+
+
+def test_a_push_that_is_refused_raises_what_fits(store, history, tmp_path):
+    with pytest.raises(ballast.NotFound):
+        store.pull("acme", tmp_path / "none", "main")
+    with pytest.raises(ballast.Usage):
+        store.push("acme", store, "main")
+    with pytest.raises(ballast.Usage):
+        store.push("acme", tmp_path / "other")
+    with pytest.raises(ballast.NotFound):
+        store.push("acme", tmp_path / "other", "nothing")
+    store.push("acme", tmp_path / "other", "main")
+    store.reset("acme", "main", "main~1")
+    with pytest.raises(ballast.Conflict):
+        store.push("acme", tmp_path / "other", "main")
+    done = store.push("acme", tmp_path / "other", "main", force=True)
+    assert done.refs[0]["new"] == store.resolve("acme", "main")

@@ -6,6 +6,7 @@
 
 #include "core/hash.h"
 #include "support/check.h"
+#include "support/databases.h"
 
 #define LABELS 8192
 
@@ -19,12 +20,11 @@ static size_t label_count;
 
 bal_graph *graphs_open(const char *name)
 {
-    char url[128];
     bal_db *db = NULL;
     bal_graph *graph = NULL;
 
-    snprintf(url, sizeof(url), "sqlite:%s.db", name);
-    CHECK_OK(bal_db_open(&db, url, check_dir(), 5, BAL_DB_CREATE, &check_err));
+    CHECK_OK(bal_db_open(&db, database_url(name), check_dir(), 5, BAL_DB_CREATE,
+                         &check_err));
     CHECK_OK(bal_graph_open(&graph, db, BAL_DB_CREATE, &check_err));
     return graph;
 }
@@ -41,6 +41,8 @@ void graphs_meddle(const char *name, const char *sql)
 {
     sqlite3 *handle = NULL;
 
+    if (database_meddle(name, sql))
+        return;
     CHECK(sqlite3_open(graphs_path(name), &handle) == SQLITE_OK);
     CHECK(sqlite3_exec(handle, "PRAGMA ignore_check_constraints = ON", NULL,
                        NULL, NULL) == SQLITE_OK);

@@ -93,10 +93,10 @@ static void blocks_that_nothing_uses_are_doomed(void)
     } rows[] = {
         { "DELETE FROM uses WHERE manifest = 3", "b4 " },
         { "DELETE FROM uses WHERE manifest = 4", "b9 " },
-        { "PRAGMA foreign_keys = OFF; UPDATE uses SET manifest = 77 "
+        { "UPDATE uses SET manifest = 77 "
           "WHERE manifest = 4",
           "b9 " },
-        { "PRAGMA foreign_keys = OFF; UPDATE uses SET manifest = -1 "
+        { "UPDATE uses SET manifest = -1 "
           "WHERE manifest = 4",
           "b9 " },
         { "UPDATE uses SET manifest = 5 WHERE manifest = 4", "b9 " },

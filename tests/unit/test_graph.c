@@ -5,16 +5,16 @@
 
 #include "graph/graph.h"
 #include "support/check.h"
+#include "support/databases.h"
 
 /* A graph of one test, in a file of its own. */
 static bal_graph *graph_new(const char *test, int64_t *tenant)
 {
-    char url[128];
     bal_db *db = NULL;
     bal_graph *graph = NULL;
 
-    snprintf(url, sizeof(url), "sqlite:%s.db", test);
-    CHECK_OK(bal_db_open(&db, url, check_dir(), 1, BAL_DB_CREATE, &check_err));
+    CHECK_OK(bal_db_open(&db, database_url(test), check_dir(), 1, BAL_DB_CREATE,
+                         &check_err));
     CHECK_OK(bal_graph_open(&graph, db, BAL_DB_CREATE, &check_err));
     CHECK_OK(
         bal_graph_tenant(graph, tenant, "acme", BAL_DB_CREATE, &check_err));

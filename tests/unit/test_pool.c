@@ -313,6 +313,28 @@ typedef struct leaver {
     atomic_int used;
 } leaver;
 
+/* What was asked for stays, and a pool never becomes narrower. */
+static void a_pool_is_widened_where_nobody_asked_for_a_number(void)
+{
+    BAL_OWN(bal_work) asked = work_of(2);
+    BAL_OWN(bal_work) open = work_of(0);
+    unsigned usual = bal_work_jobs(open);
+    unsigned counts[ITEMS] = { 0 };
+
+    bal_work_widen(asked, 40);
+    CHECK(bal_work_jobs(asked) == 2);
+    bal_work_widen(open, 0);
+    CHECK(bal_work_jobs(open) == usual);
+    CHECK_OK(bal_pool_run(open, ITEMS, count_one, counts, &check_err));
+    bal_work_widen(open, usual + 5);
+    CHECK(bal_work_jobs(open) == usual + 5);
+    bal_work_widen(open, 1);
+    CHECK(bal_work_jobs(open) == usual + 5);
+    CHECK_OK(bal_pool_run(open, ITEMS, count_one, counts, &check_err));
+    for (size_t i = 0; i < ITEMS; i++)
+        CHECK(counts[i] == 2);
+}
+
 static void *use_and_end(void *ctx)
 {
     leaver *self = ctx;
@@ -358,6 +380,7 @@ static const check_test tests[] = {
     { TEST(scratch_is_each_threads_own) },
     { TEST(several_threads_may_call_at_once) },
     { TEST(jobs_are_bounded) },
+    { TEST(a_pool_is_widened_where_nobody_asked_for_a_number) },
     { TEST(a_thread_may_end_while_its_work_is_freed) },
     { TEST(a_work_that_is_gone_leaves_nothing_to_the_next) },
 };

@@ -8,18 +8,18 @@
 
 #include "graph/graph.h"
 #include "support/check.h"
+#include "support/databases.h"
 
 #define WRITERS 8
 #define MOVES   25
 
 static bal_graph *graph_at(const char *name, double wait, unsigned flags)
 {
-    char url[128];
     bal_db *db = NULL;
     bal_graph *graph = NULL;
 
-    snprintf(url, sizeof(url), "sqlite:%s.db", name);
-    if (bal_db_open(&db, url, check_dir(), wait, flags, &check_err))
+    if (bal_db_open(&db, database_url(name), check_dir(), wait, flags,
+                    &check_err))
         return NULL;
     if (bal_graph_open(&graph, db, flags, &check_err))
         return NULL;

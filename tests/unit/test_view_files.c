@@ -226,14 +226,14 @@ static void settling_keeps_the_last_epoch_and_empties_older_ones(void)
 static void nothing_is_put_in_while_another_has_the_store_alone(void)
 {
     BAL_LOCAL(scene) self = { 0 };
-    BAL_OWN(bal_lock) alone = NULL;
+    BAL_OWN(bal_db_lock) alone = NULL;
 
     scene_init(&self, 0);
     bal_id other = shared_view(self.store, "acme", "a@0.25", "b@0.75", "x");
     CHECK_OK(bal_view_lock(&alone, self.store, BAL_LOCK_EXCLUSIVE, &check_err));
     read_through(self.store, &other);
     CHECK(count(&self).whole == BLOCKS);
-    bal_lock_free(BAL_TAKE(alone));
+    bal_db_lock_free(BAL_TAKE(alone));
     read_through(self.store, &other);
     CHECK(count(&self).whole == 2 * BLOCKS);
 }
