@@ -326,7 +326,8 @@ BAL_API size_t bal_model_find(const bal_model *self, bal_part part,
                               const char *name);
 BAL_API const bal_facts *bal_model_facts(const bal_model *self);
 /* Bytes [offset, offset + len) of entry i; offset and len are multiples of 8
- * elements unless the range ends the entry. Any number of threads. */
+ * elements unless the range ends the entry. Any number of threads. len 0 reads
+ * nothing and fails as reading a commit would that was taken back meanwhile. */
 BAL_API BAL_CHECK int bal_model_read(bal_model *self, size_t i, uint64_t offset,
                                      void *to, size_t len, bal_error *err);
 /* An entry that is to be read whole, and where to: as many bytes as it has. */
