@@ -141,9 +141,11 @@ static int clear_root(bal_store *self, bal_error *err)
 int bal_store_clear(bal_store *self, bal_error *err)
 {
     uint64_t swept;
-    int rc =
-        bal_backend_sweep(bal_blocks_backend(self->blocks), &swept, 0, err);
+    int rc = bal_graph_locks_held(self->graph, err);
 
+    if (!rc)
+        rc =
+            bal_backend_sweep(bal_blocks_backend(self->blocks), &swept, 0, err);
     if (!rc)
         rc = clear_root(self, err);
     return rc ? rc : bal_intents_settle(self, err);
