@@ -199,13 +199,16 @@ static int copy_blocks(copying *self, const char *url, bal_error *err)
 static int copy_rows(copying *self, bal_graph *to, const char *backend,
                      const char *db, bal_error *err)
 {
+    BAL_LOCAL(bal_buf) id = { 0 };
     BAL_LOCAL(bal_tx) tx = { 0 };
-    int rc = bal_graph_begin(&tx, to, BAL_TX_WRITE, err);
+    int rc = bal_store_identity(&id, self->store, err);
+    if (!rc)
+        rc = bal_graph_begin(&tx, to, BAL_TX_WRITE, err);
     if (!rc)
         rc = bal_graph_copy_rows(self->store->graph, to, BAL_ARRIVING,
-                                 &self->report->rows, err);
+                                 bal_buf_string(&id), &self->report->rows, err);
     if (!rc)
-        rc = bal_graph_set(to, BAL_ARRIVING, "yes", err);
+        rc = bal_graph_set(to, BAL_ARRIVING, bal_buf_string(&id), err);
     if (!rc && backend)
         rc = bal_graph_set(to, bal_setting_name(BAL_SETTING_BACKEND), backend,
                            err);

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import time
 import uuid
@@ -11,6 +12,7 @@ import uuid
 import numpy as np
 import pytest
 from postgres import Server, bin_dir
+from test_journal import sealed
 from test_s3 import place  # noqa: F401  a fixture
 
 from support import BALLAST, DATABASE, Store, environment, files, model, save
@@ -142,6 +144,24 @@ def test_a_database_with_a_store_is_refused(store, tmp_path):
     assert "has a store already" in done.err
     assert len(other("log").out.splitlines()) == 1
     assert store("fsck").out == "consistent\n"
+
+
+def test_another_stores_unfinished_copy_is_not_overwritten(store, tmp_path):
+    """It has moved there, and was killed before it could say so there."""
+    other = Store(tmp_path / "other")
+    model(tmp_path / "other" / "m")
+    other("commit", "m", "-m", "m")
+    other("copy", "--to-db", "sqlite:there.db")
+    db = sqlite3.connect(other.root / "there.db")
+    with db:
+        db.execute("INSERT INTO settings VALUES ('arriving', ?, ?)",
+                   ("not ours", sealed("settings", "arriving", "not ours")))
+    db.close()
+    done = store("copy", "--to-db", f"sqlite:{other.root}/there.db", code=5)
+    assert "has a store already" in done.err
+    (other.root / "store.json").write_text(json.dumps(
+        {"schema": "ballast/store/1", "db": "sqlite:graph.db"}))
+    assert len(other("log").out.splitlines()) == 1
 
 
 def test_a_damaged_block_is_named_and_the_store_stays(store):
