@@ -16,6 +16,7 @@ from test_journal import sealed
 from test_s3 import place  # noqa: F401  a fixture
 
 from support import BALLAST, DATABASE, Store, environment, files, model, save
+from web import Web
 
 if DATABASE:
     pytest.skip("moves out of SQLite", allow_module_level=True)
@@ -144,6 +145,22 @@ def test_a_database_with_a_store_is_refused(store, tmp_path):
     assert "has a store already" in done.err
     assert len(other("log").out.splitlines()) == 1
     assert store("fsck").out == "consistent\n"
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_server_that_is_open_follows(store, target):
+    tokens = {"w-riter": {"write": [store.tenant], "read": ["other"]}}
+    with Web(store, tokens=tokens) as web:
+        refs = f"/tenants/{store.tenant}/refs"
+        adapter = f"/tenants/{store.tenant}/commits/r0"
+        assert "r0" in web.get(refs, "w-riter").json["refs"]
+        assert web.get(adapter, "w-riter").status == 200
+        store("copy", *target)
+        store("forget", "view", "--reason", "r", "--yes")
+        store("forget", "r0", "--reason", "r", "--yes")
+        for _ in range(8):
+            assert "r0" not in web.get(refs, "w-riter").json["refs"]
+            assert web.get(adapter, "w-riter").status == 404
 
 
 def test_another_stores_unfinished_copy_is_not_overwritten(store, tmp_path):
