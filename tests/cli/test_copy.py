@@ -147,6 +147,24 @@ def test_a_database_with_a_store_is_refused(store, tmp_path):
     assert store("fsck").out == "consistent\n"
 
 
+def test_what_was_deleted_elsewhere_is_not_met_again(store):
+    """The store comes back to where it was, and where its old blocks still are."""
+    before = files(store.root / "blocks")
+    store("copy", "--to-backend", "file:elsewhere")
+    store("forget", "view", "--reason", "r", "--yes")
+    proof = store("forget", "r0", "--reason", "r", "--yes", "--json").json
+    store("copy", "--to-backend", "file:blocks")
+    after = files(store.root / "blocks")
+    assert set(after) < set(before)
+    assert after == files(store.root / "elsewhere")
+    assert store("verify", proof["attestation"]).code == 0
+    assert store("fsck").out == "consistent\n"
+    content = files(store.root / "elsewhere")
+    store("copy", "--to-backend", "file:blocks/below")
+    store("copy", "--to-backend", "file:blocks")
+    assert files(store.root / "blocks" / "below") == content
+
+
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_server_that_is_open_follows(store, target):
     tokens = {"w-riter": {"write": [store.tenant], "read": ["other"]}}
