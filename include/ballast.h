@@ -1525,7 +1525,8 @@ BAL_API BAL_CHECK int bal_loaded_drop(bal_tenant *tenant, const char *server,
 
 /* A number that differs from an earlier one if anything that the store's
  * database knows has changed between; it may differ without that. Costs no
- * query, for who asks at every request. */
+ * query, for who asks at every request. ECONFLICT: the store has moved, and is
+ * to be opened again. */
 BAL_API BAL_CHECK int bal_store_changes(uint64_t *out, bal_store *self,
                                         bal_error *err);
 
