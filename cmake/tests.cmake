@@ -107,7 +107,8 @@ set_tests_properties(contract-backend contract-backend_remove
                      PROPERTIES FIXTURES_REQUIRED s3)
 
 # The graph once more, on PostgreSQL where there is one.
-foreach(name dependents forgets grants graph journal proof_rows refs)
+foreach(name dependents forgets grants graph graph_recent journal proof_rows
+             refs)
     bal_test(postgresql-${name} contract ${CMAKE_COMMAND} -E env
              BALLAST_TEST_DB=postgresql $<TARGET_FILE:unit-${name}>)
 endforeach()

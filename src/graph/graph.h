@@ -147,7 +147,10 @@ BAL_CHECK int bal_graph_manifests(bal_graph *self, int64_t tenant,
                                   bal_graph_id_fn *fn, void *ctx,
                                   bal_error *err);
 /* Manifests of a kind that commits have, the latest commit first or last,
- * `most` at most: those whose entries have `least` to `largest` bytes. */
+ * `most` at most: those whose entries have `least` to `largest` bytes. Only so
+ * many commits are looked at, the latest or the oldest, so that it takes no
+ * longer in a long history. */
+#define BAL_RECENT_AMONG 1024
 typedef struct bal_recent {
     const char *kind;
     uint64_t least, largest;

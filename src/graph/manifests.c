@@ -396,18 +396,22 @@ int bal_graph_recent(bal_graph *self, int64_t tenant, const bal_recent *which,
         bal_int((int64_t)bal_min(which->least, INT64_MAX)),
         bal_int((int64_t)bal_min(which->largest, INT64_MAX)),
         bal_int((int64_t)bal_min(which->most, INT64_MAX)),
+        bal_int(BAL_RECENT_AMONG),
     };
     recent_job job = { fn, ctx };
 
-#define RECENT                                                                 \
+#define AMONG "SELECT manifest, number FROM commits WHERE tenant = $1 ORDER BY "
+#define RECENT(order)                                                          \
     "SELECT m.id, c.id FROM (SELECT manifest, max(number) AS latest "          \
-    "FROM commits WHERE tenant = $1 GROUP BY manifest) l "                     \
+    "FROM (" AMONG "number " order " LIMIT $6) w GROUP BY manifest) l "        \
     "JOIN commits c ON c.number = l.latest "                                   \
     "JOIN manifests m ON m.number = l.manifest "                               \
-    "WHERE m.kind = $2 AND m.logical BETWEEN $3 AND $4 ORDER BY l.latest "
-    return bal_db_query(
-        self->db, which->oldest ? RECENT "LIMIT $5" : RECENT "DESC LIMIT $5",
-        args, 5, pass_recent, &job, err);
+    "WHERE m.kind = $2 AND m.logical BETWEEN $3 AND $4 "                       \
+    "ORDER BY l.latest " order " LIMIT $5"
+    return bal_db_query(self->db,
+                        which->oldest ? RECENT("ASC") : RECENT("DESC"), args, 6,
+                        pass_recent, &job, err);
+#undef AMONG
 #undef RECENT
 }
 

@@ -5,7 +5,7 @@
              [SECTION…]
 
 Sections: main adapter history memory grants fsck forget many codec lora
-behaviour merge merge-memory serve python.
+behaviour merge merge-memory serve remote python.
 Each ratio is of whole processes, run in turn with what they are compared with,
 files cached, the median of N pairs. `merge` is compared with the mergekit that
 VENV holds (0.1.5), if one is given: what `merge` records (precise) and what
@@ -28,6 +28,7 @@ import sys
 import time
 
 from package import package_section
+from remote import remote_section
 from serve import serve_section
 
 GB = 1e9
@@ -710,6 +711,7 @@ SECTIONS = {"main": main_section, "adapter": adapter_section,
             "behaviour": behaviour_section,
             "merge": merge_section, "merge-memory": merge_memory_section,
             "serve": lambda b: serve_section(b, make, run),
+            "remote": remote_section,
             "python": lambda b: package_section(b, make)}
 
 
