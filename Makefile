@@ -38,10 +38,12 @@ CONFIGURE = CC='$(CC)' cmake -S . -B $(BUILD) \
 	-DCMAKE_BUILD_TYPE=$(BUILD_TYPE) -DBAL_SANITIZE='$(SAN)' \
 	-DCMAKE_INSTALL_PREFIX='$(PREFIX)'
 MAKE_IT = cmake --build $(BUILD) -j $(JOBS)
+# Where a PostgreSQL is named, the program's tests run on it and on S3, too.
+FAR = $(if $(SAN),,$(if $(BALLAST_PG),remote))
 CHECK = tools/check-summary --build $(BUILD) --jobs $(JOBS)
 
 .PHONY: all install check torture crash fuzz fuzz-replay format format-check \
-	lint cover docs docs-check bench golden peers ci clean help configure
+	lint cover docs docs-check bench golden peers remote ci clean help configure
 
 all: configure ## the library, static and shared, and the program
 	$(MAKE_IT) --target programs
@@ -54,7 +56,7 @@ install: all ## into PREFIX (/usr/local), below DESTDIR
 
 check: configure ## unit, contract, cli and replayed fuzz tests
 	$(MAKE_IT) --target tests
-	$(CHECK) $(if $(ONLY),$(ONLY),unit contract cli python fuzz)
+	$(CHECK) $(if $(ONLY),$(ONLY),unit contract cli python fuzz $(FAR))
 
 torture: configure ## every allocation fails once; two at work on one store
 	$(MAKE_IT) --target tests
@@ -74,6 +76,10 @@ fuzz-replay: configure ## the corpora again, by any compiler
 golden: configure ## old stores still open, ids stay the same
 	$(MAKE_IT) --target tests
 	$(CHECK) golden
+
+remote: configure ## the program on a real S3 server and PostgreSQL
+	$(MAKE_IT) --target tests
+	$(if $(BALLAST_PG),,tests/cli/postgres.py) $(CHECK) remote
 
 peers: all ## what we write loads in transformers, peft, safetensors
 	BALLAST=$(abspath $(BUILD)/ballast) tools/peers

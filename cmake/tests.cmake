@@ -122,6 +122,16 @@ foreach(file ${files})
     bal_test_program(${name} ${file})
 endforeach()
 
+# The program once more, its stores' graph in PostgreSQL and their blocks in S3.
+foreach(name commands forget grants merge)
+    bal_test(remote-${name} remote ${CMAKE_COMMAND} -E env
+             BALLAST_TEST_DB=postgresql
+             BALLAST_TEST_S3=${PROJECT_BINARY_DIR}/s3
+             ${BAL_PYTHON} -m pytest -q -p no:cacheprovider
+             ${dir}/cli/test_${name}.py)
+    set_tests_properties(remote-${name} PROPERTIES FIXTURES_REQUIRED s3)
+endforeach()
+
 # ---- torture: torture_x*.c takes x.c and x_*.c; __wrap_y defined in one of them
 # asks the linker to wrap y. What runs in threads is labelled races, too.
 

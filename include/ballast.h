@@ -326,7 +326,8 @@ BAL_API size_t bal_model_find(const bal_model *self, bal_part part,
                               const char *name);
 BAL_API const bal_facts *bal_model_facts(const bal_model *self);
 /* Bytes [offset, offset + len) of entry i; offset and len are multiples of 8
- * elements unless the range ends the entry. Any number of threads. */
+ * elements unless the range ends the entry. Any number of threads. len 0 reads
+ * nothing and fails as reading a commit would that was taken back meanwhile. */
 BAL_API BAL_CHECK int bal_model_read(bal_model *self, size_t i, uint64_t offset,
                                      void *to, size_t len, bal_error *err);
 /* An entry that is to be read whole, and where to: as many bytes as it has. */
@@ -1524,7 +1525,8 @@ BAL_API BAL_CHECK int bal_loaded_drop(bal_tenant *tenant, const char *server,
 
 /* A number that differs from an earlier one if anything that the store's
  * database knows has changed between; it may differ without that. Costs no
- * query, for who asks at every request. */
+ * query, for who asks at every request. ECONFLICT: the store has moved, and is
+ * to be opened again. */
 BAL_API BAL_CHECK int bal_store_changes(uint64_t *out, bal_store *self,
                                         bal_error *err);
 

@@ -15,6 +15,7 @@ import contextlib
 import ctypes
 import ctypes.util
 import logging
+import operator
 import os
 import signal
 import threading
@@ -40,7 +41,7 @@ from ctypes import (
 )
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 from . import errors
 
@@ -1144,6 +1145,14 @@ def path_bytes(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> byt
     return data
 
 
+def whole(name: str, value: int, below: int) -> int:
+    """A count for C, which would wrap it. Usage: negative, or too large."""
+    count = operator.index(value)
+    if not 0 <= count < below:
+        raise errors.Usage(f"{name}: {count} is out of range")
+    return count
+
+
 def texts(values: list[bytes]) -> Any:
     """An array of C strings; it must live as long as it is used."""
     return (c_char_p * max(len(values), 1))(*values)
@@ -1424,11 +1433,22 @@ class Box:
         self.release()
 
 
+def not_copied(what: str) -> TypeError:
+    """What pickling or copying a handle raises."""
+    return TypeError(
+        f"a {what} is open in this process alone and cannot be copied or pickled: "
+        "open it again where it is needed"
+    )
+
+
 class Handle:
     """An object of the library. ``close`` frees it, as leaving ``with`` does, as
     does forgetting it."""
 
     _box: Box
+
+    def __reduce__(self) -> NoReturn:
+        raise not_copied(self._box.what)
 
     def _own(
         self, what: str, free: Callable[[], object], *holds: Box

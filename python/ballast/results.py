@@ -189,6 +189,17 @@ class Collected(Record):
 
 
 @dataclass(frozen=True)
+class Copied(Record):
+    """What :meth:`Store.copy` copied: blocks, their bytes at rest, blocks that were
+    there from an earlier try, and rows of the database."""
+
+    blocks: int
+    bytes: int
+    present: int
+    rows: int
+
+
+@dataclass(frozen=True)
 class Stats(Record):
     """Counts and bytes: of every commit as if stored whole (logical), of every
     block decoded (unique), and as stored."""

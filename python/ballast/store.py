@@ -25,6 +25,7 @@ from .comparing import Diff, compare
 from .results import (
     Checked,
     Collected,
+    Copied,
     Grant,
     Move,
     Problem,
@@ -143,7 +144,11 @@ def _input_text(given: Any, tenant: str) -> str:
 def _metadata(value: Mapping[str, Any] | str | None) -> bytes | None:
     if value is None or isinstance(value, str):
         return native.encode(value)
-    return native.encode(json.dumps(dict(value), ensure_ascii=False, allow_nan=False))
+    try:
+        text = json.dumps(dict(value), ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise errors.Usage(f"metadata: {error}") from None
+    return native.encode(text)
 
 
 class Store(native.Handle):
@@ -192,20 +197,24 @@ class Store(native.Handle):
         local_cache: Path | None = None,
         local_cache_size: int | None = None,
     ) -> None:
-        work = native.create(lib.bal_work_new, jobs or 0)
+        size = native.whole("block_size", block_size or 0, 2**64)
+        if wait is not None and not wait >= 0:
+            raise errors.Usage(f"wait: {wait} is no number of seconds")
+        threads = native.whole("jobs", jobs or 0, 2**32)
+        work = native.create(lib.bal_work_new, threads)
         flags = native.BAL_OPEN_CREATE if create else 0
         options = native.bal_store_options(
             root=native.path_bytes(root),
             backend=native.encode(backend),
             db=native.encode(metadata),
             tenant=native.encode(tenant),
-            block_size=block_size or 0,
+            block_size=size,
             compression=native.encode(compression),
-            wait=wait or 0,
+            wait=0 if wait is None else max(wait, 1e-6),  # 0: the default
             flags=flags | (0 if cache else native.BAL_OPEN_NO_CACHE),
             work=work,
             cache=None if local_cache is None else native.path_bytes(local_cache),
-            cache_size=local_cache_size or 0,
+            cache_size=native.whole("local_cache_size", local_cache_size or 0, 2**64),
         )
         try:
             with native.Operation():
@@ -337,17 +346,21 @@ class Store(native.Handle):
         with self.scope(tenant) as scope, contextlib.ExitStack() as stack:
             under = None if base is None else self._named(scope, base, stack)
             if isinstance(tensors, Model):
+                stack.enter_context(tensors.used())
                 model = tensors
             elif isinstance(tensors, Mapping):
                 model = stack.enter_context(
                     Model.from_arrays(
-                        _arrays(tensors),
+                        tensors,
                         config=config,
                         files=files,
-                        base_model=base_model or _told_base(config),
+                        base_model=base_model,
                     )
                 )
                 config = files = None
+            elif not isinstance(tensors, str | bytes | os.PathLike):
+                kind = type(tensors).__name__
+                raise errors.Usage(f"arrays by name or a path, not a {kind}")
             elif native.path_bytes(tensors).endswith(b".wdelta"):
                 model = self._from_wdelta(tensors, under, stack)
             else:
@@ -574,8 +587,10 @@ class Store(native.Handle):
     ) -> _Named:
         """What source is, as `ballast delta` reads its arguments."""
         if isinstance(source, Model):
+            stack.enter_context(source.used())
             return _Named(source, "model")
         if isinstance(source, Checkout):
+            stack.enter_context(source.model.used())
             return _Named(source.model, source.commit.id, None)
         if isinstance(source, Commit):
             commit = native.parse_id(source.id)
@@ -613,7 +628,7 @@ class Store(native.Handle):
                 model = scope.model(commit)
 
         def write(model: Model, out: Path, force: bool, progress: Any) -> Written:
-            with self.scope(name) as scope:
+            with self.scope(name) as scope, model.used():
                 if not force and self._holds(model, out, what.id):
                     tensors, size = _count(model)
                     return Written(os.fspath(out), what.id, tensors, size, True)
@@ -793,7 +808,7 @@ class Store(native.Handle):
                 lib.bal_log,
                 scope.tenant,
                 byref(commit),
-                limit,
+                native.whole("limit", limit, 2**63),
             )
         return Rows(rows, ("id", "kind", "message", "author", "created_at"))
 
@@ -1146,6 +1161,32 @@ class Store(native.Handle):
             native.call(lib.bal_gc, self._pointer, of, flags, byref(report))
         return Collected(report.bytes_freed, report.blocks)
 
+    def copy(
+        self,
+        *,
+        backend: str | None = None,
+        metadata: str | None = None,
+        progress: Any = None,
+    ) -> Copied:
+        """Move the store's blocks to another backend, its database to another one,
+        or both; then this handle is closed, and the root is of the store at the new
+        place. What is at the old one is left there.
+
+        Raises Usage: neither is given. Conflict: another store is there. Corrupt: a
+        block did not arrive as it should. Busy: others are at work.
+        """
+        report = native.bal_copy_report()
+        with self._used(), working(progress):
+            native.call(
+                lib.bal_store_copy,
+                self._pointer,
+                native.encode(backend),
+                native.encode(metadata),
+                byref(report),
+            )
+        self.close()
+        return Copied(report.blocks, report.bytes, report.present, report.rows)
+
     def stats(self, tenant: str | None = None) -> Stats:
         """Counts and bytes; tenant None: of the whole store."""
         out = native.bal_stats()
@@ -1263,22 +1304,6 @@ def _transfer(
         report.stored_bytes,
         refs,
     )
-
-
-def _arrays(tensors: Mapping[str, Any]) -> Mapping[str, Any]:
-    for name in tensors:
-        if not isinstance(name, str):
-            raise errors.Usage(f"a tensor's name is a text, not {type(name).__name__}")
-    return tensors
-
-
-def _told_base(config: Any) -> str | None:
-    name = (
-        config.get("base_model_name_or_path")
-        if isinstance(config, Mapping)
-        else getattr(config, "base_model_name_or_path", None)
-    )
-    return name or None
 
 
 def _ratio(a: int, b: int) -> float:

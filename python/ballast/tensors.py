@@ -26,7 +26,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import _html, errors
 from . import _native as native
@@ -141,7 +141,8 @@ def array_rows(arrays: Iterable[tuple[str, Loaned]], more: int = 0) -> Any:
 
 
 def _from_torch(name: str, tensor: Any, torch: Any) -> Loaned:
-    if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_meta:
+    unlike = tensor.is_quantized or tensor.is_meta or tensor.is_nested
+    if tensor.layout != torch.strided or unlike:
         raise errors.Usage(f"tensor '{name}' has no plain elements")
     kind = str(tensor.dtype).removeprefix("torch.")
     shape = tuple(int(size) for size in tensor.shape)
@@ -250,18 +251,43 @@ def _plain_json(value: Any) -> Any:
 def config_bytes(config: Any) -> bytes:
     """A config's JSON: of a mapping, of an object with ``to_dict`` (PEFT's
     LoraConfig), or a text that is JSON already."""
-    if isinstance(config, bytes | bytearray):
-        return bytes(config)
-    if isinstance(config, str):
-        return config.encode()
-    if not isinstance(config, Mapping) and hasattr(config, "to_dict"):
-        config = config.to_dict()
-    if not isinstance(config, Mapping):
-        raise errors.Usage(f"a config is a mapping, not a {type(config).__name__}")
-    text = json.dumps(
-        dict(config), indent=2, sort_keys=True, ensure_ascii=False, default=_plain_json
-    )
-    return text.encode()
+    given = isinstance(config, str | bytes | bytearray)
+    try:
+        if given:
+            text = config if isinstance(config, str) else bytes(config).decode()
+            config = json.loads(text, parse_constant=_no_constant)
+        elif not isinstance(config, Mapping) and hasattr(config, "to_dict"):
+            config = config.to_dict()
+        if not isinstance(config, Mapping):
+            kind = type(config).__name__
+            raise errors.Usage(f"a config is a mapping, not a {kind}")
+        if not given:
+            text = json.dumps(
+                dict(config),
+                indent=2,
+                sort_keys=True,
+                ensure_ascii=False,
+                allow_nan=False,
+                default=_plain_json,
+            )
+        return text.encode()
+    except errors.Error:
+        raise
+    except (TypeError, ValueError, RecursionError) as error:
+        raise errors.Usage(f"config: {error}") from None
+
+
+def _no_constant(word: str) -> None:
+    raise ValueError(f"{word} is not JSON")
+
+
+def _told_base(config: bytes) -> str | None:
+    """The base model's name in an adapter's config."""
+    try:
+        name = json.loads(config)["base_model_name_or_path"]
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return None
+    return name if name and isinstance(name, str) else None
 
 
 def file_bytes(content: Any) -> bytes:
@@ -269,7 +295,10 @@ def file_bytes(content: Any) -> bytes:
     if isinstance(content, bytes | bytearray | memoryview):
         return bytes(content)
     if isinstance(content, str):
-        return content.encode()
+        try:
+            return content.encode()
+        except UnicodeEncodeError as error:
+            raise errors.Usage(f"a side file: {error.reason}") from None
     if isinstance(content, os.PathLike):
         with open(content, "rb") as stream:
             return stream.read()
@@ -321,11 +350,17 @@ class Model(native.Handle):
     ) -> Model:
         """Arrays by name. With a config it is an adapter. Their memory is read
         when the model is, and must not change meanwhile."""
+        for key in tensors:
+            if not isinstance(key, str):
+                kind = type(key).__name__
+                raise errors.Usage(f"a tensor's name is a text, not {kind}")
         loaned = [(key, loan(key, value)) for key, value in tensors.items()]
         side = {key: file_bytes(value) for key, value in (files or {}).items()}
         if config is not None:
             side["adapter_config.json"] = config_bytes(config)
         adapter = "adapter_config.json" in side
+        if adapter and not base_model:
+            base_model = _told_base(side["adapter_config.json"])
         rows = array_rows(loaned, more=len(side))
         for row, (key, data) in zip(rows[len(loaned) :], side.items(), strict=True):
             row.name = native.encode(key)
@@ -341,6 +376,12 @@ class Model(native.Handle):
         )
         made = native.create(native.lib.bal_model_from_arrays, ctypes.byref(arrays))
         return cls(made, keep=(loaned, side))
+
+    def used(self) -> contextlib.AbstractContextManager[None]:
+        """While the ``with`` lasts it is not freed, whoever closes it. Who gives
+        C the pointer of a model that others may close needs it. ValueError:
+        closed."""
+        return self._used()
 
     @property
     def pointer(self) -> int:
@@ -462,8 +503,10 @@ class Checkout(Mapping[str, Any]):
     ) -> None:
         self._model = model
         self._work = work
-        self._lock = threading.Lock()  # guards the two that follow
+        # Guards the three that follow; a signal's handler may read, too.
+        self._lock = threading.RLock()
         self._next = 0
+        self._single = 0
         self._ahead: dict[str, Any] = {}
         self.commit = commit
         self._writer = writer
@@ -488,6 +531,9 @@ class Checkout(Mapping[str, Any]):
                 )
         self._names = list(self._infos)
         self._places = {name: i for i, name in enumerate(self._names)}
+
+    def __reduce__(self) -> NoReturn:
+        raise native.not_copied("checkout")
 
     def __enter__(self) -> Checkout:
         return self
@@ -515,9 +561,12 @@ class Checkout(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if self.commit.kind == "view":
             return self.read(name, torch=self._torch)
-        with self._lock:
-            ahead = self._take_ahead(name)
-        return self.read(name, torch=self._torch) if ahead is None else ahead
+        # First whether it may be used at all: after a fork the lock may be held
+        # by a thread that is not there.
+        with self._model.used():
+            with self._lock:
+                ahead = self._take_ahead(name)
+            return self.read(name, torch=self._torch) if ahead is None else ahead
 
     def _take_ahead(self, name: str) -> Any:
         """The tensor, if the one before it was asked for last; else None."""
@@ -529,12 +578,28 @@ class Checkout(Mapping[str, Any]):
             return None
         if name not in self._ahead:
             self._ahead = {}
-            names = self._some_from(place)
+            names = self._some_from(place) if place >= self._single else []
             if len(names) > 1:
-                # What is damaged is told of when it is asked for itself.
-                with contextlib.suppress(errors.Error):
+                try:
                     self._ahead = self._read_all(names, self._torch)
-        return self._ahead.pop(name, None)
+                except errors.Error:
+                    # What is damaged is told of when it is asked for itself, and
+                    # what is around it is not read again and again until then.
+                    self._single = place + len(names)
+        ahead = self._ahead.pop(name, None)
+        if ahead is not None and not self._may_read(name):
+            ahead = None
+        if ahead is None or self.closed:
+            self._ahead = {}
+        return ahead
+
+    def _may_read(self, name: str) -> bool:
+        """Still? A commit may be forgotten while tensors of it wait here."""
+        try:
+            self._model.read(self._indexes[name], 0, 0, 0)
+        except (errors.Error, ValueError):  # taken back, or closed meanwhile
+            return False
+        return True
 
     def _some_from(self, place: int) -> list[str]:
         names = []
@@ -625,13 +690,19 @@ class Checkout(Mapping[str, Any]):
         and device: straight into its memory where that is the host's and has the
         dtype, else by way of one that is in memory at a time. Returns the names of the module that were not filled. With
         strict (the default) a name that either side lacks is a KeyError, before
-        anything is copied. ValueError: a shape that differs.
+        anything is copied. ValueError: a shape that differs, or one on the meta
+        device, which has no memory to read into (``module.to_empty(device=…)``).
         """
         torch = _module("torch")
         if torch is None:
             raise ImportError("load_into needs torch")
-        places = module.state_dict(keep_vars=True)
-        missing = [name for name in places if name not in self]
+        every = module.state_dict(keep_vars=True)  # extra state is anything
+        places = {
+            name: place
+            for name, place in every.items()
+            if isinstance(place, torch.Tensor)
+        }
+        missing = [name for name in every if name not in self]
         unknown = [name for name in self if name not in places]
         if strict and (missing or unknown):
             raise KeyError(
@@ -643,6 +714,8 @@ class Checkout(Mapping[str, Any]):
                     f"tensor '{name}' has shape {self.info(name).shape}, the "
                     f"module's {tuple(places[name].shape)}"
                 )
+            if name in places and places[name].is_meta:
+                raise ValueError(f"the module's '{name}' is on the meta device")
         direct = self._direct(places, torch)
         self._fill(direct)
         with torch.no_grad():

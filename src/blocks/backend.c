@@ -156,6 +156,11 @@ int bal_backend_size(bal_backend *self, const char *name, uint64_t *size,
     return self->ops->size(self, name, size, err);
 }
 
+int bal_backend_may(const bal_backend *self, bal_error *err)
+{
+    return self->may ? self->may(self->may_ctx, err) : 0;
+}
+
 int bal_backend_remove(bal_backend *self, const char *const *names,
                        size_t count, uint64_t *freed, bal_error *err)
 {

@@ -58,7 +58,8 @@ typedef struct bal_backend_ops {
                 bal_error *err); /* ENOTFOUND is sure; EIO: cannot tell */
     /* Absent is fine; *freed: bytes that went, also when it fails half way.
      * Durable once returned; each directory is synced once, and those that
-     * are empty then go as well. So nobody may stage meanwhile. */
+     * are empty then go as well. So nobody may stage meanwhile, and of long
+     * ones, each part asks whether that still holds: see bal_backend_may. */
     int (*remove)(bal_backend *self, const char *const *names, size_t count,
                   uint64_t *freed, bal_error *err);
     /* Names below prefix, which is empty or ends with a slash, in no order. */
@@ -71,11 +72,15 @@ typedef struct bal_backend_ops {
     void (*free)(bal_backend *self);
 } bal_backend_ops;
 
+typedef int bal_may_fn(void *ctx, bal_error *err);
+
 struct bal_backend {
     const bal_backend_ops *ops;
     char *url;         /* as given, whole; bal_backend_free's */
     unsigned parallel; /* how many calls at once serve it best; 0: one a core */
     bool at_once;      /* what is staged takes memory: settle each by itself */
+    bal_may_fn *may;   /* asked before some are removed; NULL: nobody is */
+    void *may_ctx;
 };
 
 enum bal_claim_flags { BAL_CLAIM_NOW = 1 };
@@ -105,6 +110,8 @@ BAL_CHECK int bal_backend_size(bal_backend *self, const char *name,
                                uint64_t *size, bal_error *err);
 BAL_CHECK int bal_backend_remove(bal_backend *self, const char *const *names,
                                  size_t count, uint64_t *freed, bal_error *err);
+/* Whoever removes may go on; for those that implement it. */
+BAL_CHECK int bal_backend_may(const bal_backend *self, bal_error *err);
 BAL_CHECK int bal_backend_list(bal_backend *self, const char *prefix,
                                bal_listed_fn *fn, void *ctx, bal_error *err);
 BAL_CHECK int bal_backend_sweep(bal_backend *self, uint64_t *bytes,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "blocks/near_files.h"
 #include "core/error.h"
@@ -19,6 +20,7 @@ typedef struct near_backend {
     bal_backend *inner;
     char *dir;
     bal_near_options options;
+    bool ours;            /* the folder: only what is in it then goes */
     pthread_mutex_t lock; /* guards what follows */
     uint64_t epoch;       /* that the copies are of */
     bool known;           /* it was looked at */
@@ -196,7 +198,7 @@ static void near_drop(bal_backend *self, const char *name)
 {
     bal_error why;
 
-    if (bal_near_drop(of(self)->dir, name, &why))
+    if (of(self)->ours && bal_near_drop(of(self)->dir, name, &why))
         give_up(of(self), &why);
 }
 
@@ -230,7 +232,7 @@ static int near_remove(bal_backend *base, const char *const *names,
     near_backend *self = of(base);
     int rc = 0;
 
-    for (size_t i = 0; i < count && !rc; i++)
+    for (size_t i = 0; self->ours && i < count && !rc; i++)
         rc = bal_near_drop(self->dir, names[i], err);
     return rc ? rc : bal_backend_remove(self->inner, names, count, freed, err);
 }
@@ -276,14 +278,22 @@ static const bal_backend_ops near_ops = {
 /* ---- opening ------------------------------------------------------------ */
 
 /* For the user alone: what tenants may not see of each other lies side by
- * side. */
+ * side. Where others may write, one could have put a link there, to a folder of
+ * ours that is to be emptied. */
 static int make_folder(const char *dir, bal_error *err)
 {
+    struct stat info;
     int rc = bal_make_dirs(dir, err);
+    if (rc)
+        return rc;
 
-    if (!rc && chmod(dir, 0700))
-        rc = bal_fail_errno(err, "changing '%s'", dir);
-    return rc;
+    if (lstat(dir, &info))
+        return bal_fail_errno(err, "looking at '%s'", dir);
+    if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid())
+        return bal_fail(err, BAL_EIO, "it is not a folder of this user's");
+    if (chmod(dir, 0700))
+        return bal_fail_errno(err, "changing '%s'", dir);
+    return 0;
 }
 
 int bal_near_open(bal_backend **out, bal_backend *inner,
@@ -306,7 +316,8 @@ int bal_near_open(bal_backend **out, bal_backend *inner,
     made->options = *options;
     made->options.dir = dir;
     pthread_mutex_init(&made->lock, NULL);
-    if (make_folder(dir, &why))
+    made->ours = !make_folder(dir, &why);
+    if (!made->ours)
         give_up(made, &why);
     *out = &made->base;
     return 0;

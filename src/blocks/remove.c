@@ -211,7 +211,9 @@ int bal_file_backend_remove(bal_backend *self, const char *const *names,
 
     for (size_t at = 0, end = 0; at < count && !rc; at = end) {
         end = group_end(&all, at);
-        rc = remove_group(&all, at, end, err);
+        rc = bal_backend_may(self, err);
+        if (!rc)
+            rc = remove_group(&all, at, end, err);
     }
     *freed = all.freed;
     if (rc)

@@ -321,7 +321,9 @@ int bal_s3_remove(bal_backend *base, const char *const *names, size_t count,
     size_t left = all.victims.len / sizeof(victim);
     for (size_t at = 0; left && !rc;) {
         size_t some = left < BATCH ? left : BATCH;
-        rc = remove_batch(&all, victims + at, some, err);
+        rc = bal_backend_may(base, err);
+        if (!rc)
+            rc = remove_batch(&all, victims + at, some, err);
         at += some;
         left -= some;
     }

@@ -55,14 +55,25 @@ static const bal_db_ops *find(const char *scheme, size_t len)
     return NULL;
 }
 
+/* Letters that a scheme has; before another colon there may be anything. */
+static bool is_scheme(const char *url, size_t len)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789+-.";
+
+    return len && strspn(url, letters) == len;
+}
+
 /* The URL may hold a password, so no message has more of it than the scheme. */
 static int split(const bal_db_ops **ops, const char **rest, const char *url,
                  bal_error *err)
 {
     const char *colon = strchr(url, ':');
-    if (!colon)
-        return bal_fail(err, BAL_EINVAL,
-                        "database '%s' is not of the form scheme:address", url);
+    if (!colon || !is_scheme(url, (size_t)(colon - url)))
+        return bal_hint(err,
+                        bal_fail(err, BAL_EINVAL,
+                                 "the database's address is not of the form "
+                                 "scheme:address"),
+                        "sqlite:FILE or postgresql://USER@HOST:PORT/DATABASE");
 
     *ops = find(url, colon - url);
     *rest = colon + 1;
@@ -95,6 +106,11 @@ int bal_db_lock_take(bal_db_lock **out, bal_db *self, enum bal_lock_mode mode,
                      double wait, bal_error *err)
 {
     return self->ops->lock(self, out, mode, wait, err);
+}
+
+int bal_db_locks_held(bal_db *self, bal_error *err)
+{
+    return self->ops->held(self, err);
 }
 
 void bal_db_lock_free(bal_db_lock *self)

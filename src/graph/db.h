@@ -96,6 +96,9 @@ typedef struct bal_db_ops {
     int (*lock)(bal_db *self, bal_db_lock **out, enum bal_lock_mode mode,
                 double wait, bal_error *err);
     void (*unlock)(bal_db_lock *lock);
+    /* Fails where a lock that was taken by this handle is lost: asks whoever
+     * keeps it, a question a lock where that is a server. */
+    int (*held)(bal_db *self, bal_error *err);
     void (*free)(bal_db *self);
 } bal_db_ops;
 
@@ -131,6 +134,7 @@ BAL_CHECK int bal_db_place(bal_db *self, bal_buf *to, bal_error *err);
 BAL_CHECK int bal_db_lock_take(bal_db_lock **out, bal_db *self,
                                enum bal_lock_mode mode, double wait,
                                bal_error *err);
+BAL_CHECK int bal_db_locks_held(bal_db *self, bal_error *err);
 void bal_db_lock_free(bal_db_lock *self);
 BAL_OWNABLE(bal_db_lock)
 

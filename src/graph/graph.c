@@ -165,6 +165,11 @@ int bal_graph_lock(bal_db_lock **out, bal_graph *self, enum bal_lock_mode mode,
     return bal_db_lock_take(out, self->db, mode, wait, err);
 }
 
+int bal_graph_locks_held(bal_graph *self, bal_error *err)
+{
+    return bal_db_locks_held(self->db, err);
+}
+
 int bal_graph_place(bal_graph *self, bal_buf *to, bal_error *err)
 {
     return bal_db_place(self->db, to, err);

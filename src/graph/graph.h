@@ -22,6 +22,8 @@ BAL_OWNABLE(bal_graph)
 BAL_CHECK int bal_graph_lock(bal_db_lock **out, bal_graph *self,
                              enum bal_lock_mode mode, double wait,
                              bal_error *err);
+/* See held of bal_db_ops. */
+BAL_CHECK int bal_graph_locks_held(bal_graph *self, bal_error *err);
 /* See changes of bal_db_ops. */
 BAL_CHECK int bal_graph_changes(bal_graph *self, uint64_t *out, bal_error *err);
 /* A transaction over several calls; see bal_tx. */

@@ -163,19 +163,22 @@ static int copy_table(bal_graph *from, bal_graph *to, const table_row *table,
 
 /* ---- all of them -------------------------------------------------------- */
 
-/* What a fresh database has is its version, an id and an epoch. */
-static int check_fresh(bal_graph *to, const char *unfinished, bal_error *err)
+/* What a fresh database has is its version, an id and an epoch. Another store's
+ * unfinished copy may be all there is of that store: it may have moved. */
+static int check_fresh(bal_graph *to, const char *unfinished, const char *whose,
+                       bal_error *err)
 {
+    BAL_LOCAL(bal_buf) format = { 0 };
     BAL_LOCAL(bal_buf) value = { 0 };
-    int rc = bal_graph_setting(to, "format", &value, err);
+    int rc = bal_graph_setting(to, "format", &format, err);
 
     if (!rc)
         rc = bal_graph_setting(to, unfinished, &value, err);
     else if (rc == BAL_ENOTFOUND)
         return 0;
-    return rc == BAL_ENOTFOUND ? bal_fail(err, BAL_ECONFLICT,
-                                          "the database has a store already")
-                               : rc;
+    if (rc == BAL_ENOTFOUND || (!rc && strcmp(bal_buf_string(&value), whose)))
+        return bal_fail(err, BAL_ECONFLICT, "the database has a store already");
+    return rc;
 }
 
 static int clear(bal_graph *to, bal_error *err)
@@ -204,9 +207,9 @@ static int check_done(bal_graph *from, bal_error *err)
 }
 
 int bal_graph_copy_rows(bal_graph *from, bal_graph *to, const char *unfinished,
-                        uint64_t *rows, bal_error *err)
+                        const char *whose, uint64_t *rows, bal_error *err)
 {
-    int rc = check_fresh(to, unfinished, err);
+    int rc = check_fresh(to, unfinished, whose, err);
 
     if (!rc)
         rc = check_done(from, err);

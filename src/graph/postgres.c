@@ -491,5 +491,6 @@ const bal_db_ops bal_db_postgres = {
     .place = bal_pg_place,
     .lock = bal_pg_lock_take,
     .unlock = bal_pg_unlock,
+    .held = bal_pg_held,
     .free = postgres_free,
 };

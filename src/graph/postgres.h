@@ -149,6 +149,7 @@ void bal_pg_unlock(bal_db_lock *lock);
 BAL_CHECK int bal_pg_place(bal_db *self, bal_buf *to, bal_error *err);
 /* EIO if one that is held was lost. */
 BAL_CHECK int bal_pg_locks_held(bal_pg *self, bal_error *err);
+BAL_CHECK int bal_pg_held(bal_db *self, bal_error *err);
 void bal_pg_locks_done(bal_pg *self);
 
 #endif

@@ -175,13 +175,24 @@ void bal_pg_unlock(bal_db_lock *base)
     free(lock);
 }
 
-int bal_pg_locks_held(bal_pg *self, bal_error *err)
+typedef bool held_fn(const bal_pg *self, PGconn *conn);
+
+/* What the server has not said yet, a question finds out. */
+static bool answers(const bal_pg *self, PGconn *conn)
+{
+    bal_error why;
+
+    return bal_pg_alive(self, conn) &&
+           !bal_pg_ask(NULL, self, conn, "SELECT 1", NULL, 0, &why);
+}
+
+static int each_held(bal_pg *self, held_fn *fn, bal_error *err)
 {
     bool held = true;
 
     pthread_mutex_lock(&self->locks);
     for (bal_pg_lock *at = self->held; at && held; at = at->next)
-        held = bal_pg_alive(self, at->conn);
+        held = fn(self, at->conn);
     pthread_mutex_unlock(&self->locks);
     if (held)
         return 0;
@@ -189,6 +200,16 @@ int bal_pg_locks_held(bal_pg *self, bal_error *err)
                     "database '%s': the connection was lost, and with it the "
                     "hold on the store",
                     self->address.plain);
+}
+
+int bal_pg_locks_held(bal_pg *self, bal_error *err)
+{
+    return each_held(self, bal_pg_alive, err);
+}
+
+int bal_pg_held(bal_db *base, bal_error *err)
+{
+    return each_held((bal_pg *)base, answers, err);
 }
 
 void bal_pg_locks_done(bal_pg *self)

@@ -261,6 +261,14 @@ static void sqlite_unlock(bal_db_lock *base)
     free(self);
 }
 
+/* A file's lock is the process's for as long as it wants it. */
+static int sqlite_held(bal_db *self, bal_error *err)
+{
+    (void)self;
+    (void)err;
+    return 0;
+}
+
 static void sqlite_free(bal_db *base)
 {
     bal_sqlite *self = (bal_sqlite *)base;
@@ -436,5 +444,6 @@ const bal_db_ops bal_db_sqlite = {
     .place = sqlite_place,
     .lock = sqlite_lock,
     .unlock = sqlite_unlock,
+    .held = sqlite_held,
     .free = sqlite_free,
 };

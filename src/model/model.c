@@ -363,7 +363,7 @@ int bal_model_read(bal_model *self, size_t i, uint64_t offset, void *to,
             "%s '%.200s' has %" PRIu64 " bytes, not %zu at %" PRIu64,
             bal_part_name(entry->part), entry->name, entry->size, len, offset);
     if (!len)
-        return 0;
+        return self->ops->ask ? self->ops->ask(self, err) : 0;
     if (!aligned(entry, offset, len))
         return bal_fail(err, BAL_EINVAL,
                         "%s '%.200s': %zu bytes at %" PRIu64

@@ -27,6 +27,8 @@ typedef struct bal_model_ops {
      * are in it. Any number of threads at once. */
     int (*read)(bal_model *self, size_t i, uint64_t offset, void *to,
                 size_t len, bal_error *err);
+    /* Fails if nothing may be read any more; NULL: it never does. */
+    int (*ask)(bal_model *self, bal_error *err);
     /* Called once, after the last reference went. Frees all but the base. */
     void (*free)(bal_model *self);
     /* bal_model_pass; NULL: it keeps nothing. */

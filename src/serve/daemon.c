@@ -44,10 +44,33 @@ int bal_daemon_metrics(bal_daemon *self, bal_buf *to, bal_error *err)
     return bal_metrics_text(self->metrics, to, err);
 }
 
+/* Numbers of another database may be those of the one before. */
+static int follow_watched(bal_daemon *self)
+{
+    bal_store_options options = self->options->store;
+    bal_store *store = NULL;
+
+    options.work = self->work;
+    options.flags &= ~(unsigned)(BAL_OPEN_CREATE | BAL_OPEN_INIT);
+    int rc = bal_store_open(&store, &options, NULL);
+    if (rc)
+        return rc;
+    bal_store_free(self->watched);
+    self->watched = store;
+    self->moves++;
+    return 0;
+}
+
 int bal_daemon_changes(bal_daemon *self, uint64_t *out)
 {
     pthread_mutex_lock(&self->watching);
     int rc = bal_store_changes(out, self->watched, NULL);
+    if (rc == BAL_ECONFLICT) {
+        rc = follow_watched(self);
+        if (!rc)
+            rc = bal_store_changes(out, self->watched, NULL);
+    }
+    *out ^= self->moves << 48;
     pthread_mutex_unlock(&self->watching);
     return rc;
 }

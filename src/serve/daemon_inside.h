@@ -37,6 +37,7 @@ struct bal_daemon {
     bal_work *sifting;  /* of bal_daemon_sift */
     uint64_t sifted;    /* the changes that it saw last */
     bal_store *watched; /* asked whether anything has changed */
+    uint64_t moves;     /* how often it was found elsewhere */
     pthread_mutex_t watching;
     atomic_bool stopping;  /* new requests are refused */
     volatile bool stopped; /* what runs is to end */

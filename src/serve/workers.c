@@ -50,6 +50,12 @@ int bal_worker_store(bal_store **out, bal_worker *self, bal_error *err)
 {
     bal_store_options options = self->all->store;
 
+    uint64_t changes = 0;
+    bal_error why;
+
+    if (self->store &&
+        bal_store_changes(&changes, self->store, &why) == BAL_ECONFLICT)
+        bal_worker_close(self);
     if (self->stale)
         bal_worker_close(self);
     options.work = self->work;

@@ -15,6 +15,7 @@
 #include "core/room.h"
 #include "core/str.h"
 #include "graph/moving.h"
+#include "graph/proofs.h"
 #include "store/locator.h"
 #include "store/statement.h"
 #include "store/store.h"
@@ -31,6 +32,7 @@ typedef struct copying {
     bal_blocks *to; /* NULL: blocks stay */
     run_name *names;
     size_t count, room;
+    bal_buf strange; /* names that are there alone, a NUL behind each */
     bal_copy_report *report;
 } copying;
 
@@ -39,6 +41,7 @@ static void copying_done(copying *self)
     for (size_t i = 0; i < self->count; i++)
         bal_str_free(self->names[i].name);
     free(self->names);
+    bal_buf_done(&self->strange);
     bal_blocks_free(self->to);
 }
 
@@ -78,10 +81,10 @@ static int note_present(void *ctx, const char *name, uint64_t size,
                                             sizeof(key), by_name)
                                   : NULL;
 
-    (void)err;
     if (found && found->size == size)
         found->present = true;
-    return 0;
+    return found ? 0
+                 : bal_buf_append(&self->strange, name, strlen(name) + 1, err);
 }
 
 static int list_names(copying *self, bal_error *err)
@@ -152,6 +155,45 @@ static int check_one(size_t i, void *ctx, bal_error *err)
                     "where it comes from, too");
 }
 
+/* ---- what was there before ----------------------------------------------- */
+
+/* Where the store was once, there may be blocks that it has deleted since, and
+ * they must not come back to it. Only what no row names: what the list of the
+ * old place lacks may be a list's fault. */
+static int remove_strange(copying *self, const char *name, bal_error *err)
+{
+    const char *first = strchr(name, '/');
+    const char *second = first ? strchr(first + 1, '/') : NULL;
+    bal_presence found = { .row = false };
+    uint64_t freed = 0;
+    char tenant[65];
+    bal_id id;
+
+    if (!second || second != strrchr(name, '/') ||
+        !block_of(tenant, &id, name) || !bal_name_valid(tenant))
+        return 0;
+    int rc = bal_graph_presence(self->store->graph, tenant, BAL_PRESENCE_BLOCK,
+                                &id, &found, err);
+    if (rc || found.row)
+        return rc;
+    rc = bal_graph_locks_held(self->store->graph, err);
+    if (rc)
+        return rc;
+    return bal_blocks_remove(self->to, tenant, &id, 1, &freed, err);
+}
+
+static int remove_all_strange(copying *self, bal_error *err)
+{
+    const bal_buf *all = &self->strange;
+    int rc = 0;
+
+    for (size_t at = 0; at < all->len && !rc; at += strlen(all->data + at) + 1)
+        rc = remove_strange(self, all->data + at, err);
+    return rc;
+}
+
+/* ---- all of them --------------------------------------------------------- */
+
 static int open_target(copying *self, const char *url, bal_error *err)
 {
     BAL_LOCAL(bal_buf) id = { 0 };
@@ -190,7 +232,9 @@ static int copy_blocks(copying *self, const char *url, bal_error *err)
     }
     bal_work_expect(work, 2 * all);
     rc = bal_pool_run(work, self->count, copy_one, self, err);
-    return rc ? rc : bal_pool_run(work, self->count, check_one, self, err);
+    if (!rc)
+        rc = bal_pool_run(work, self->count, check_one, self, err);
+    return rc ? rc : remove_all_strange(self, err);
 }
 
 /* ---- the rows ------------------------------------------------------------ */
@@ -199,13 +243,16 @@ static int copy_blocks(copying *self, const char *url, bal_error *err)
 static int copy_rows(copying *self, bal_graph *to, const char *backend,
                      const char *db, bal_error *err)
 {
+    BAL_LOCAL(bal_buf) id = { 0 };
     BAL_LOCAL(bal_tx) tx = { 0 };
-    int rc = bal_graph_begin(&tx, to, BAL_TX_WRITE, err);
+    int rc = bal_store_identity(&id, self->store, err);
+    if (!rc)
+        rc = bal_graph_begin(&tx, to, BAL_TX_WRITE, err);
     if (!rc)
         rc = bal_graph_copy_rows(self->store->graph, to, BAL_ARRIVING,
-                                 &self->report->rows, err);
+                                 bal_buf_string(&id), &self->report->rows, err);
     if (!rc)
-        rc = bal_graph_set(to, BAL_ARRIVING, "yes", err);
+        rc = bal_graph_set(to, BAL_ARRIVING, bal_buf_string(&id), err);
     if (!rc && backend)
         rc = bal_graph_set(to, bal_setting_name(BAL_SETTING_BACKEND), backend,
                            err);

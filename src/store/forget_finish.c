@@ -69,12 +69,15 @@ static int remove_bytes(bal_store *self, const bal_pending *row, bal_buf *ids,
 }
 
 /* Block rows go here, and not with the signature: a proof that waits for its
- * key must not make a writer believe that the blocks are still there. */
+ * key must not make a writer believe that the blocks are still there. The epoch
+ * grows once more: who read a block after it grew with the plan, and before the
+ * bytes went, may have kept a copy of it as one of that epoch. */
 static int mark(bal_store *self, bal_pending *row, const bal_buf *ids,
                 bal_error *err)
 {
     bal_graph *graph = self->graph;
     int64_t tenant = 0;
+    uint64_t epoch = 0;
     BAL_LOCAL(bal_tx) tx = { 0 };
     int rc = bal_graph_begin(&tx, graph, BAL_TX_WRITE, err);
     if (!rc)
@@ -85,6 +88,8 @@ static int mark(bal_store *self, bal_pending *row, const bal_buf *ids,
     if (!rc)
         rc = bal_graph_journal_state(graph, row->number, BAL_JOURNAL_REMOVED,
                                      err);
+    if (!rc)
+        rc = bal_graph_epoch_next(graph, &epoch, err);
     if (!rc)
         rc = bal_tx_commit(&tx, err);
     if (!rc)

@@ -57,6 +57,11 @@ static int guard_read(bal_model *model, size_t i, uint64_t offset, void *to,
     return taken;
 }
 
+static int guard_ask(bal_model *model, bal_error *err)
+{
+    return ask((guard *)model, err);
+}
+
 static void guard_free(bal_model *model)
 {
     bal_model_free(((guard *)model)->inner);
@@ -73,6 +78,7 @@ static bal_model *guard_source(bal_model *model, size_t *i)
 
 static const bal_model_ops guard_ops = {
     .read = guard_read,
+    .ask = guard_ask,
     .free = guard_free,
     .source = guard_source,
 };

@@ -1,5 +1,6 @@
 /* What servers were told to load, so that a deletion can name those that it
  * does not reach, and that a folder stays while one has it. */
+#include <stdatomic.h>
 #include <string.h>
 
 #include "core/error.h"
@@ -112,5 +113,14 @@ int bal_loaded_drop(bal_tenant *tenant, const char *server, const char *name,
 
 int bal_store_changes(uint64_t *out, bal_store *self, bal_error *err)
 {
-    return bal_graph_changes(self->graph, out, err);
+    uint64_t now = 0;
+    int rc = bal_graph_changes(self->graph, &now, err);
+
+    if (!rc && now != atomic_load(&self->placed))
+        rc = bal_store_placed(self, err);
+    if (rc)
+        return rc;
+    atomic_store(&self->placed, now);
+    *out = now;
+    return 0;
 }

@@ -30,6 +30,12 @@ static int connect(bal_store *self, const char *db, unsigned flags,
     return bal_graph_open(&self->graph, BAL_TAKE(base), flags, err);
 }
 
+/* A hold on the store that is another machine's by now takes nothing away. */
+static int still_ours(void *ctx, bal_error *err)
+{
+    return bal_graph_locks_held(ctx, err);
+}
+
 /* The backend, told whose it is. */
 static int open_backend(bal_backend **out, bal_store *self, const char *url,
                         unsigned flags, bal_error *err)
@@ -41,9 +47,12 @@ static int open_backend(bal_backend **out, bal_store *self, const char *url,
         rc = bal_store_identity(&id, self, err);
     if (!rc)
         rc = bal_backend_claim(backend, bal_buf_string(&id), flags, err);
-    if (!rc)
-        *out = BAL_TAKE(backend);
-    return rc;
+    if (rc)
+        return rc;
+    backend->may = still_ours;
+    backend->may_ctx = self->graph;
+    *out = BAL_TAKE(backend);
+    return 0;
 }
 
 static int epoch_now(void *ctx, uint64_t *epoch, bal_error *err)

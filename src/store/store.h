@@ -37,6 +37,7 @@ struct bal_store {
     bool told_of_reader;          /* that holds up a deletion; the lock is held
                                      alone */
     char *settings[BAL_SETTINGS]; /* NULL: not set */
+    _Atomic uint64_t placed;      /* the changes when it was here still */
 };
 
 BAL_OWNABLE(bal_store)
@@ -81,6 +82,8 @@ BAL_CHECK int bal_store_lock_waiting(bal_db_lock **out, bal_store *self,
 /* Alone, without waiting; EBUSY. */
 BAL_CHECK int bal_store_lock_now(bal_db_lock **out, bal_store *self,
                                  bal_error *err);
+/* ECONFLICT: it has moved since it was opened. */
+BAL_CHECK int bal_store_placed(bal_store *self, bal_error *err);
 /* Remove what killed writers left: temporaries (flags of bal_sweep_flags), and
  * blocks that were published and never named. The lock is held alone. */
 BAL_CHECK int bal_store_clear(bal_store *self, unsigned flags, bal_error *err);

@@ -31,8 +31,9 @@ static int busy(const bal_store *self, bal_error *err)
                     self->root);
 }
 
-/* Who has had the store open while it moved would write where it was. */
-static int check_place(const bal_store *self, bal_error *err)
+/* Who has had the store open while it moved would write where it was, and read
+ * what was deleted since. */
+int bal_store_placed(bal_store *self, bal_error *err)
 {
     const char *url = self->settings[BAL_SETTING_BACKEND];
     const char *name = bal_setting_name(BAL_SETTING_BACKEND);
@@ -51,7 +52,7 @@ static int check_place(const bal_store *self, bal_error *err)
     return bal_hint(err, BAL_ECONFLICT, "open it again");
 }
 
-static int lock_once(bal_db_lock **out, const bal_store *self,
+static int lock_once(bal_db_lock **out, bal_store *self,
                      enum bal_lock_mode mode, double wait, bal_error *err)
 {
     BAL_OWN(bal_db_lock) lock = NULL;
@@ -60,7 +61,7 @@ static int lock_once(bal_db_lock **out, const bal_store *self,
     if (rc == BAL_EBUSY)
         return busy(self, err);
     if (!rc)
-        rc = check_place(self, err);
+        rc = bal_store_placed(self, err);
     if (!rc)
         *out = BAL_TAKE(lock);
     return rc;
@@ -141,9 +142,11 @@ static int clear_root(bal_store *self, bal_error *err)
 int bal_store_clear(bal_store *self, unsigned flags, bal_error *err)
 {
     uint64_t swept;
-    int rc =
-        bal_backend_sweep(bal_blocks_backend(self->blocks), &swept, flags, err);
+    int rc = bal_graph_locks_held(self->graph, err);
 
+    if (!rc)
+        rc = bal_backend_sweep(bal_blocks_backend(self->blocks), &swept, flags,
+                               err);
     if (!rc)
         rc = clear_root(self, err);
     return rc ? rc : bal_intents_settle(self, err);

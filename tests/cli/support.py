@@ -18,12 +18,18 @@ BALLAST = os.environ["BALLAST"]
 TREE = pathlib.Path(os.environ["BALLAST_TREE"])
 LLAMA = TREE / "examples" / "llama"
 
-# Where set, a postgresql: URL without a schema: stores that `run` makes keep
-# their graph there, each in a schema of its own, dropped at the end.
+# Where set, a postgresql: URL without a schema, or "postgresql" for the server of
+# BALLAST_PG: stores that `run` makes keep their graph there, each in a schema of
+# its own, dropped at the end.
 DATABASE = os.environ.get("BALLAST_TEST_DB")
+if DATABASE == "postgresql":
+    DATABASE = os.environ["BALLAST_PG"]
 SCHEMAS = f"t{os.getpid()}_"
-in_files = pytest.mark.skipif(DATABASE is not None,
-                              reason="of a graph in the root's files")
+# Where set, the folder of a tests/support/s3-server that is up: blocks of these
+# stores are in its bucket, each store's in a prefix of its own.
+S3 = os.environ.get("BALLAST_TEST_S3")
+in_files = pytest.mark.skipif(bool(DATABASE or S3),
+                              reason="of files in the root: graph or blocks")
 
 # Bits an element, of every dtype of the format.
 BITS = {
@@ -34,12 +40,21 @@ BITS = {
 }
 
 
+def read_place(folder):
+    """What a server of S3 says of itself, as environment; None: none is there."""
+    path = pathlib.Path(folder, "env")
+    if not path.exists():
+        return None
+    return dict(line.split("=", 1) for line in path.read_text().splitlines())
+
+
 def environment(extra=None):
     """The caller's, without what would change what ballast does."""
     env = {key: value for key, value in os.environ.items()
            if not key.startswith(("BALLAST_", "BAL_"))
            and key not in ("NO_COLOR", "PAGER")}
     env.update({"HOME": "/nonexistent", "TZ": "UTC"})
+    env.update(read_place(S3) or {} if S3 else {})
     env.update(extra or {})
     return env
 
@@ -67,21 +82,26 @@ class Result:
         return f"exit {self.code}\nstdout: {self.out}\nstderr: {self.err}"
 
 
-def database(args, cwd):
-    """What says where a store's graph is that is not there yet."""
+def elsewhere(args, cwd):
+    """What says where graph and blocks are of a store that is not there yet."""
     words = [os.fspath(arg) for arg in args]
-    if not DATABASE or "--root" not in words or "--db" in words:
-        return {}
+    env = {}
+    if "--root" not in words:
+        return env
     root = pathlib.Path(cwd or ".", words[words.index("--root") + 1]).resolve()
     if (root / "store.json").exists():
-        return {}
+        return env
     name = SCHEMAS + hashlib.sha256(os.fsencode(root)).hexdigest()[:32]
-    return {"BALLAST_DB": f"{DATABASE}?schema={name}"}
+    if DATABASE and "--db" not in words:
+        env["BALLAST_DB"] = f"{DATABASE}?schema={name}"
+    if S3 and "--backend" not in words:
+        env["BALLAST_BACKEND"] = f"s3://{read_place(S3)['BALLAST_TEST_BUCKET']}/{name}"
+    return env
 
 
 def run(*args, cwd=None, env=None, code=0, **more):
     """Run the program; code None: any exit status will do."""
-    env = {**database(args, cwd), **(env or {})}
+    env = {**elsewhere(args, cwd), **(env or {})}
     done = subprocess.run([BALLAST, *map(os.fspath, args)], cwd=cwd,
                           env=environment(env), capture_output=True,
                           timeout=120, stdin=subprocess.DEVNULL, check=False,

@@ -2,9 +2,11 @@
 
 import os
 import pathlib
+import shutil
 
 import numpy as np
 import pytest
+from test_journal import begin, clear
 
 from support import Store, files, save
 
@@ -100,6 +102,41 @@ def test_who_forgets_with_a_cache_has_no_copy_left(store):
     cached(store, "forget", "r1", "--reason", "asked for", "--yes")
     data = (store.path / "m1" / "model.safetensors").read_bytes()[-4096:]
     assert not any(data in path.read_bytes() for path in copies(store))
+
+
+def test_a_copy_that_a_slow_reader_kept_goes_with_the_bytes(store):
+    """It asked for the block when the plan was there, and the bytes still were."""
+    cached(store, "checkout", "r1", "-o", "first")
+    kept = {path: path.read_bytes() for path in copies(store)}
+    way = begin(store, "r1")
+    cached(store, "checkout", "r2", "-o", "second")
+    for path, data in kept.items():
+        path.write_bytes(data)
+    clear(*way)
+    store("fsck")
+    cached(store, "checkout", "r2", "-o", "third")
+    data = (store.path / "m1" / "model.safetensors").read_bytes()[-4096:]
+    assert any(data in copy for copy in kept.values())
+    assert not any(data in path.read_bytes() for path in copies(store))
+
+
+def test_a_link_to_a_folder_is_not_emptied(store, tmp_path):
+    cached(store, "checkout", "r1", "-o", "first")
+    (folder,) = (store.path / "near").iterdir()
+    shutil.rmtree(folder)
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "letter").write_text("kept")
+    folder.symlink_to(precious)
+    done = cached(store, "checkout", "r1", "-o", "second")
+    assert "not a folder" in done.err
+    assert [path.name for path in precious.iterdir()] == ["letter"]
+
+
+def test_a_deletion_needs_no_cache_that_cannot_be(store):
+    (store.path / "near").write_text("not a folder")
+    cached(store, "forget", "r1", "--reason", "asked for", "--yes")
+    assert store("fsck").out == "consistent\n"
 
 
 def test_two_stores_share_a_folder_and_no_copies(store, tmp_path):

@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from support import LLAMA, Store, adapter, load, model, run, save
+from support import (LLAMA, Store, adapter, in_files, load, model, run,
+                     save)
 
 COMMIT = ["id", "tenant", "manifest", "parent", "kind", "message", "author",
           "created_at", "base_model", "metadata", "int_id"]
@@ -416,6 +417,7 @@ def test_diff_tells_every_kind_of_change(tmp_path):
             " 1 in another dtype, 1 not finite\n") in text
 
 
+@in_files
 def test_fsck_says_no_when_a_block_is_damaged(tmp_path):
     store = Store(tmp_path)
     model(tmp_path / "m")

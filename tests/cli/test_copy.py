@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import time
 import uuid
@@ -11,9 +12,11 @@ import uuid
 import numpy as np
 import pytest
 from postgres import Server, bin_dir
+from test_journal import sealed
 from test_s3 import place  # noqa: F401  a fixture
 
 from support import BALLAST, DATABASE, Store, environment, files, model, save
+from web import Web
 
 if DATABASE:
     pytest.skip("moves out of SQLite", allow_module_level=True)
@@ -142,6 +145,58 @@ def test_a_database_with_a_store_is_refused(store, tmp_path):
     assert "has a store already" in done.err
     assert len(other("log").out.splitlines()) == 1
     assert store("fsck").out == "consistent\n"
+
+
+def test_what_was_deleted_elsewhere_is_not_met_again(store):
+    """The store comes back to where it was, and where its old blocks still are."""
+    before = files(store.root / "blocks")
+    store("copy", "--to-backend", "file:elsewhere")
+    store("forget", "view", "--reason", "r", "--yes")
+    proof = store("forget", "r0", "--reason", "r", "--yes", "--json").json
+    store("copy", "--to-backend", "file:blocks")
+    after = files(store.root / "blocks")
+    assert set(after) < set(before)
+    assert after == files(store.root / "elsewhere")
+    assert store("verify", proof["attestation"]).code == 0
+    assert store("fsck").out == "consistent\n"
+    content = files(store.root / "elsewhere")
+    store("copy", "--to-backend", "file:blocks/below")
+    store("copy", "--to-backend", "file:blocks")
+    assert files(store.root / "blocks" / "below") == content
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_server_that_is_open_follows(store, target):
+    tokens = {"w-riter": {"write": [store.tenant], "read": ["other"]}}
+    with Web(store, tokens=tokens) as web:
+        refs = f"/tenants/{store.tenant}/refs"
+        adapter = f"/tenants/{store.tenant}/commits/r0"
+        assert "r0" in web.get(refs, "w-riter").json["refs"]
+        assert web.get(adapter, "w-riter").status == 200
+        store("copy", *target)
+        store("forget", "view", "--reason", "r", "--yes")
+        store("forget", "r0", "--reason", "r", "--yes")
+        for _ in range(8):
+            assert "r0" not in web.get(refs, "w-riter").json["refs"]
+            assert web.get(adapter, "w-riter").status == 404
+
+
+def test_another_stores_unfinished_copy_is_not_overwritten(store, tmp_path):
+    """It has moved there, and was killed before it could say so there."""
+    other = Store(tmp_path / "other")
+    model(tmp_path / "other" / "m")
+    other("commit", "m", "-m", "m")
+    other("copy", "--to-db", "sqlite:there.db")
+    db = sqlite3.connect(other.root / "there.db")
+    with db:
+        db.execute("INSERT INTO settings VALUES ('arriving', ?, ?)",
+                   ("not ours", sealed("settings", "arriving", "not ours")))
+    db.close()
+    done = store("copy", "--to-db", f"sqlite:{other.root}/there.db", code=5)
+    assert "has a store already" in done.err
+    (other.root / "store.json").write_text(json.dumps(
+        {"schema": "ballast/store/1", "db": "sqlite:graph.db"}))
+    assert len(other("log").out.splitlines()) == 1
 
 
 def test_a_damaged_block_is_named_and_the_store_stays(store):

@@ -59,6 +59,7 @@ def blocks_at_rest(store):
 
 # ---- what is said -----------------------------------------------------------
 
+@in_files
 def test_text_is_that_of_the_contract(store):
     size = len(blocks_at_rest(store))
     one, two, *_, three = store("forget", "main~1", "--reason",
@@ -160,6 +161,7 @@ def test_what_another_commit_has_stays_and_is_named(store):
     store("checkout", "other", "-o", "out")
 
 
+@in_files
 def test_a_block_that_another_manifest_uses_stays_and_is_named(store):
     got = forget(store, "main~1").json
     (kept,) = got["retained"]
@@ -187,6 +189,7 @@ def test_a_full_id_goes_before_a_ref_that_looks_like_a_prefix(store):
     assert predicate(got)["commits"] == [head]
 
 
+@in_files
 def test_block_files_without_a_row_go_too_and_are_listed(store):
     """As a lost database, or a program of another kind, leaves them."""
     name = "ab" * 32
@@ -326,6 +329,7 @@ def runs_of(data, step=997, length=24):
             for at in range(0, len(data) - length, step)]
 
 
+@in_files
 @pytest.mark.parametrize("tenant", [False, True], ids=["commit", "tenant"])
 def test_no_byte_of_it_is_left_in_the_store(tmp_path, tenant):
     store = Store(tmp_path)
@@ -409,6 +413,7 @@ def begin(store, *args):
     return path
 
 
+@in_files
 def test_what_was_cut_short_can_be_read_no_more_and_is_finished(store):
     head = ids(store)[0]
     path = begin(store)
@@ -422,6 +427,7 @@ def test_what_was_cut_short_can_be_read_no_more_and_is_finished(store):
     store("fsck")
 
 
+@in_files
 def test_a_writer_does_not_go_on_before_it_is_finished(store):
     path = begin(store)
     store("commit", "./m2", "-m", "back", code=7)
@@ -431,6 +437,7 @@ def test_a_writer_does_not_go_on_before_it_is_finished(store):
     store("fsck")
 
 
+@in_files
 def test_the_key_is_found_again_where_it_was(store, key):
     path = begin(store, "--key", key)
     shutil.rmtree(path)
@@ -440,6 +447,7 @@ def test_the_key_is_found_again_where_it_was(store, key):
     assert str(key).encode() not in b"".join(files(store.root).values())
 
 
+@in_files
 def test_without_its_key_it_waits_and_all_else_goes_on(store, key, tmp_path):
     mine = tmp_path / "mine.pem"
     shutil.copy(key, mine)
@@ -518,6 +526,7 @@ def test_on_a_terminal_a_tenant_goes_only_if_somebody_says_so(store, answer,
     assert (store("--json", "tenants").json["tenants"] == []) == gone
 
 
+@in_files
 @pytest.mark.skipif(not shutil.which("strace"), reason="no strace")
 def test_what_is_removed_and_still_listed_is_not_signed(store):
     """A file system that says it has unlinked, and has not."""

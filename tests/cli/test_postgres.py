@@ -10,7 +10,7 @@ import threading
 
 import pytest
 from postgres import Server, bin_dir
-from support import BALLAST, environment, model, run
+from support import BALLAST, environment, files, model, run
 
 pytestmark = pytest.mark.skipif(bin_dir() is None, reason="no initdb here")
 ROUNDS = int(os.environ.get("BALLAST_ROUNDS", "12"))
@@ -162,6 +162,8 @@ BAD = [
     ("postgresql://127.0.0.1/x?schema=a;drop--s3cr3t", 2),
     ("postgresql://127.0.0.1/x?schema=" + "s3cr3t" * 11, 2),
     ("postgres://u:s3cr3t@127.0.0.1/x", 2),
+    ("host=127.0.0.1 user=u password=s3cr3t", 2),
+    ("host=127.0.0.1 password=s3cr3t:more", 2),
 ]
 
 
@@ -214,10 +216,12 @@ def test_a_role_without_rights_is_told_which(tmp_path, server, schema, machine):
 
 class Proxy:
     """Between a client and the server. Cuts both when the client says `word`:
-    before the server hears of it, or when the server has answered."""
+    before the server hears of it, or when the server has answered; the first
+    `spared` times it may."""
 
-    def __init__(self, server, word, heard):
+    def __init__(self, server, word, heard, spared=0):
         self.word, self.heard, self.cut = word, heard, 0
+        self.spared = spared
         self.server = server
         self.door = socket.create_server(("127.0.0.1", 0))
         self.port = self.door.getsockname()[1]
@@ -239,7 +243,8 @@ class Proxy:
             threading.Thread(target=self.answer, daemon=True,
                              args=(up, client, asked, answered)).start()
             while data := client.recv(1 << 16):
-                if self.word not in data:
+                if self.word not in data or self.spared:
+                    self.spared -= self.word in data
                     up.sendall(data)
                     continue
                 self.cut += 1
@@ -248,6 +253,7 @@ class Proxy:
                     up.sendall(data)
                     answered.wait(10)
                 client.shutdown(socket.SHUT_RDWR)
+                up.shutdown(socket.SHUT_RDWR)
                 return
             up.shutdown(socket.SHUT_RDWR)
 
@@ -269,6 +275,17 @@ class Proxy:
         self.door.close()
 
 
+def through(machine, server, schema, url):
+    """The store's root, told of another way to its database."""
+    (machine.root / "store.json").write_text(json.dumps(
+        {"schema": "ballast/store/1", "db": f"{url}?schema={schema}"}))
+    server.ask(f"UPDATE {schema}.settings SET value = '{url}"
+               f"?schema={schema}' WHERE key = 'db'")
+    cut = Machine(machine.path, server, "two", schema, url)
+    cut.places = ["--root", machine.root, *cut.places[2:]]
+    return cut
+
+
 @pytest.mark.parametrize("heard", [True, False])
 def test_a_commit_whose_answer_is_lost_is_not_told_as_done(
         tmp_path, server, schema, machine, heard):
@@ -277,16 +294,29 @@ def test_a_commit_whose_answer_is_lost_is_not_told_as_done(
     # What is written last before the answer: the ref's move.
     with Proxy(server, b"UPDATE changes", heard) as proxy:
         url = f"postgresql://postgres@127.0.0.1:{proxy.port}/postgres"
-        cut = Machine(tmp_path, server, "two", schema, url)
-        cut.places = ["--root", machine.root, *cut.places[2:]]
-        (machine.root / "store.json").write_text(json.dumps(
-            {"schema": "ballast/store/1", "db": f"{url}?schema={schema}"}))
-        server.ask(f"UPDATE {schema}.settings SET value = '{url}"
-                   f"?schema={schema}' WHERE key = 'db'")
+        cut = through(machine, server, schema, url)
         result = cut("commit", "n", "-m", "second", code=None)
         assert proxy.cut
     assert result.code == 7
     assert "not known" in result.err and "done again" not in result.out
+
+
+@pytest.mark.parametrize("spared, planned", [(0, False), (1, True)])
+def test_who_has_lost_the_hold_on_the_store_takes_nothing_away(
+        tmp_path, server, schema, machine, spared, planned):
+    machine("commit", model(tmp_path / "m"), "-m", "x")
+    before = files(tmp_path / "blocks")
+    # What asks on the connection that has the hold.
+    with Proxy(server, b"SELECT 1\0", False, spared) as proxy:
+        url = f"postgresql://postgres@127.0.0.1:{proxy.port}/postgres"
+        cut = through(machine, server, schema, url)
+        result = cut("forget", "main", "--reason", "r", "--yes", code=7)
+        assert proxy.cut and "hold on the store" in result.err
+        assert files(tmp_path / "blocks") == before
+    machine = through(machine, server, schema, server.url)
+    assert machine("fsck").out == "consistent\n"
+    machine("log", code=3 if planned else 0)
+    assert (files(tmp_path / "blocks") == before) != planned
 
 
 # ---- a server that is killed -------------------------------------------------

@@ -10,16 +10,9 @@ import numpy as np
 import pytest
 
 from servers import BUILD, program
-from support import TREE, Store, load, save
+from support import TREE, Store, load, read_place, save
 
 SERVER = TREE / "tests" / "support" / "s3-server"
-
-
-def read_place(folder):
-    path = folder / "env"
-    if not path.exists():
-        return None
-    return dict(line.split("=", 1) for line in path.read_text().splitlines())
 
 
 @pytest.fixture(scope="session")

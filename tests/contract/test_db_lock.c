@@ -76,6 +76,7 @@ static void a_hold_that_was_lost_lets_nothing_be_written(void)
         BAL_OWN(bal_db_lock) lock = NULL;
         database_run(db, "CREATE TABLE t (a BIGINT)");
         CHECK_OK(bal_db_lock_take(&lock, db, BAL_LOCK_SHARED, 0, &check_err));
+        CHECK_OK(bal_db_locks_held(db, &check_err));
         database_run(db, "SELECT pg_terminate_backend(l.pid, 5000) "
                          "FROM pg_locks l WHERE l.locktype = 'advisory' "
                          "AND CAST(CAST(l.objid AS TEXT) AS BIGINT) = "
@@ -83,7 +84,9 @@ static void a_hold_that_was_lost_lets_nothing_be_written(void)
                          "WHERE nspname = current_schema())");
         CHECK_RC(BAL_EIO, bal_db_run(db, "INSERT INTO t (a) VALUES (1)", NULL,
                                      0, NULL, &check_err));
+        CHECK_RC(BAL_EIO, bal_db_locks_held(db, &check_err));
         bal_db_lock_free(BAL_TAKE(lock));
+        CHECK_OK(bal_db_locks_held(db, &check_err));
         database_run(db, "INSERT INTO t (a) VALUES (1)");
     }
     database_drop(&at);

@@ -1,8 +1,10 @@
 """Every code of the library becomes its exception, with the text."""
 
+import copy
 import ctypes
 import json
 import logging
+import math
 import os
 import pathlib
 import pickle
@@ -11,6 +13,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy
 import pytest
 
 import ballast
@@ -309,3 +312,74 @@ def test_importing_needs_neither_numpy_nor_torch():
         "    assert bytes(store.checkout('a')['w']) == b'abcd'\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+SURROGATE = "\ud800"
+CYCLE = {}
+CYCLE["again"] = CYCLE
+MISTAKES = {
+    "a config that is no JSON": {"config": "{"},
+    "a config that is a list": {"config": "[1]"},
+    "a config that is no text": {"config": b"\xff"},
+    "a config with a NaN": {"config": {"a": float("nan")}},
+    "a config of text with a NaN": {"config": '{"a": NaN}'},
+    "a config with a surrogate": {"config": {"a": SURROGATE}},
+    "a config of text with a surrogate": {"config": f'{{"a": "{SURROGATE}"}}'},
+    "a config in a circle": {"config": CYCLE},
+    "a config of keys that do not sort": {"config": {1: 2, "a": 3}},
+    "a side file with a surrogate": {"files": {"a": SURROGATE}},
+    "metadata with a NaN": {"metadata": {"a": float("nan")}},
+    "metadata with an object": {"metadata": {"a": object()}},
+    "metadata in a circle": {"metadata": CYCLE},
+    "arrays as a list": {"tensors": [("w", numpy.ones(2))]},
+    "arrays as a generator": {"tensors": (row for row in [])},
+    "nothing": {"tensors": None},
+}
+
+
+@pytest.mark.parametrize("given", MISTAKES.values(), ids=MISTAKES)
+def test_what_cannot_be_recorded_is_a_usage_error(store, given):
+    with pytest.raises(ballast.Usage):
+        store.commit("acme", **{"tensors": {"w": numpy.ones(2)}, "message": "m"} | given)
+    assert store.tenants() == []
+
+
+def test_a_name_that_is_no_text_is_a_usage_error_wherever_arrays_are_taken(store):
+    with pytest.raises(ballast.Usage, match="a tensor's name"):
+        store.delta("acme", {1: numpy.ones(2)}, base={"w": numpy.ones(2)}, message="m")
+
+
+@pytest.mark.parametrize(
+    "given", [{"jobs": -1}, {"jobs": 2**32}, {"block_size": -1}, {"wait": -1}, {"wait": math.nan}]
+)
+def test_numbers_that_c_would_wrap_are_usage_errors(tmp_path, given):
+    with pytest.raises(ballast.Usage, match=next(iter(given))):
+        ballast.Store(tmp_path / "s", **given)
+
+
+def test_a_negative_limit_is_a_usage_error(store):
+    store.commit("acme", {"w": numpy.ones(2)}, message="m")
+    with pytest.raises(ballast.Usage, match="limit"):
+        store.log("acme", limit=-1)
+
+
+def test_handles_say_why_they_are_not_copied(store):
+    store.commit("acme", {"w": numpy.ones(2)}, message="m")
+    got = store.checkout("acme")
+    for handle in (store, got, got.model):
+        for copies in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(TypeError, match="open it again"):
+                copies(handle)
+
+
+def test_the_base_model_is_told_by_a_config_of_any_kind(store):
+    config = {"peft_type": "LORA", "base_model_name_or_path": "org/base"}
+    text = json.dumps(config)
+    for given in (
+        {"config": config},
+        {"config": text},
+        {"config": text.encode()},
+        {"files": {"adapter_config.json": text}},
+    ):
+        made = store.commit("acme", {"w": numpy.ones(2)}, message="m", **given)
+        assert made.base_model == "org/base"

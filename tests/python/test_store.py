@@ -487,3 +487,18 @@ def test_a_push_that_is_refused_raises_what_fits(store, history, tmp_path):
         store.push("acme", tmp_path / "other", "main")
     done = store.push("acme", tmp_path / "other", "main", force=True)
     assert done.refs[0]["new"] == store.resolve("acme", "main")
+
+
+def test_a_store_that_is_copied_is_at_the_new_place(store, tmp_path):
+    want = weights()
+    made = store.commit("acme", want, message="m")
+    with pytest.raises(ballast.Usage):
+        store.copy()
+    told = store.copy(backend="file:elsewhere", metadata="sqlite:other.db")
+    assert told.blocks and told.bytes and told.rows and not told.present
+    assert store.closed
+    with ballast.Store(store.root) as moved:
+        assert moved.config("backend") == "file:elsewhere"
+        assert [commit.id for commit in moved.log("acme")] == [made.id]
+        got = moved.checkout("acme")
+        assert all(numpy.array_equal(got[name], want[name]) for name in want)

@@ -399,3 +399,96 @@ def test_a_module_with_shared_and_foreign_parameters_is_filled(store):
     assert torch.equal(module.a.weight, given["b.weight"])
     assert torch.equal(module.low, given["low"].bfloat16())
     assert torch.equal(module.turned, given["turned"])
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_what_was_read_ahead_is_not_given_once_it_is_forgotten(store, elsewhere):
+    want = many()
+    first = store.commit("acme", want, message="m")
+    with store.checkout("acme") as got:
+        names = list(got)
+        assert numpy.array_equal(got[names[0]], want[names[0]])
+        assert numpy.array_equal(got[names[1]], want[names[1]])
+        assert got._ahead
+        if elsewhere:
+            with ballast.Store(store.root) as other:
+                other.forget("acme", first, reason="r")
+        else:
+            store.forget("acme", first, reason="r")
+        for name in names[2:]:
+            with pytest.raises(ballast.NotFound):
+                got[name]
+        assert not got._ahead
+
+
+def test_nothing_is_given_that_was_read_ahead_when_it_is_closed(store):
+    store.commit("acme", many(), message="m")
+    got = store.checkout("acme")
+    names = list(got)
+    got[names[0]]
+    read = got._read_all
+
+    def closing(*args):
+        made = read(*args)
+        got.close()
+        return made
+
+    got._read_all = closing
+    with pytest.raises(ValueError, match="closed"):
+        got[names[1]]
+    with pytest.raises(ValueError, match="closed"):
+        got[names[2]]
+    assert not got._ahead
+
+
+def test_what_is_damaged_does_not_have_the_rest_read_again_and_again(store):
+    want = many()
+    store.commit("acme", want, message="m")
+    got = store.checkout("acme")
+    read, asked = got._read_all, []
+
+    def failing(names, *args):
+        asked.append(len(names))
+        if list(want)[-1] in names and len(names) > 1:
+            raise ballast.Corrupt("damaged")
+        return read(names, *args)
+
+    got._read_all = failing
+    for name in got:
+        assert numpy.array_equal(got[name], want[name])
+    assert sum(asked) <= 2 * len(want)
+
+
+def test_a_module_on_the_meta_device_is_refused_before_anything_is_copied(store):
+    torch = pytest.importorskip("torch")
+    module = torch.nn.Module()
+    module.a = torch.nn.Parameter(torch.zeros(2))
+    module.b = torch.nn.Parameter(torch.zeros(2, device="meta"))
+    store.commit("acme", {"a": torch.ones(2), "b": torch.ones(2)}, message="m")
+    with pytest.raises(ValueError, match="'b' is on the meta device"):
+        store.checkout("acme").load_into(module)
+    assert torch.equal(module.a, torch.zeros(2))
+
+
+def test_extra_state_that_is_no_tensor_is_told_as_not_filled(store):
+    torch = pytest.importorskip("torch")
+
+    class Extra(torch.nn.Linear):
+        def get_extra_state(self):
+            return {"seen": 1}
+
+        def set_extra_state(self, state):
+            pass
+
+    store.commit("acme", {"weight": torch.ones(2, 2)}, message="m")
+    module = Extra(2, 2)
+    left = store.checkout("acme").load_into(module, strict=False)
+    assert left == ["bias", "_extra_state"]
+    assert torch.equal(module.weight, torch.ones(2, 2))
+
+
+def test_a_nested_tensor_is_refused(store):
+    torch = pytest.importorskip("torch")
+    nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
+    with pytest.raises(ballast.Usage, match="'w' has no plain elements"):
+        store.commit("acme", {"w": nested}, message="m")

@@ -74,6 +74,51 @@ def test_closing_while_others_read_ends_nobody_s_call(store):
         assert seen[-1] == "closed"
 
 
+def in_a_process_of_its_own(code, *args):
+    done = subprocess.run(
+        [sys.executable, "-c", code, *args], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "got.write(out, force=True)",
+        "store.diff('acme', got, 'two')",
+        "store.diff('acme', got.model, 'two')",
+        "store.commit('acme', got.model, message='x', ref='x')",
+    ],
+)
+def test_what_c_works_on_is_not_freed_by_closing_it(tmp_path, call):
+    code = f"""if True:
+        import sys, threading
+        import numpy, ballast
+        rng = numpy.random.default_rng(0)
+        one = {{f"w{{i}}": rng.standard_normal((64, 256), "f4") for i in range(40)}}
+        two = {{name: 2 * array for name, array in one.items()}}
+        store = ballast.Store(sys.argv[1] + "/s", jobs=2)
+        out = sys.argv[1] + "/out"
+        store.commit("acme", one, message="one")
+        store.commit("acme", two, message="two", ref="two")
+        for _ in range(20):
+            got = store.checkout("acme")
+            def work():
+                try:
+                    {call}
+                except ValueError as error:
+                    assert "closed" in str(error), error
+            thread = threading.Thread(target=work)
+            thread.start()
+            threading.Event().wait(rng.random() / 50)
+            got.close()
+            thread.join()
+        print("whole", bool(store.fsck()))
+    """
+    assert in_a_process_of_its_own(code, tmp_path) == ["whole", "True"]
+
+
 def test_the_interpreter_goes_on_during_a_call(store):
     ticks = []
     done = threading.Event()
@@ -228,3 +273,50 @@ def test_a_forked_process_must_open_its_own(store):
     assert os.waitpid(child, 0)[1] == 0
     assert len(store.log("acme")) == 1
     assert checkout["w"].size == 1 << 18
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_forked_process_is_given_nothing_that_was_read_ahead(tmp_path):
+    code = """if True:
+        import os, signal, sys, threading
+        import numpy, ballast
+        store = ballast.Store(sys.argv[1])
+        given = {f"w{i}": numpy.full(4000, i, "f4") for i in range(40)}
+        store.commit("acme", given, message="m")
+        got = store.checkout("acme")
+        names = list(got)
+        got[names[0]], got[names[1]]
+        def tell(name):
+            signal.alarm(20)
+            try:
+                got[name]
+                word = "given"
+            except RuntimeError as error:
+                word = "fork" if "fork" in str(error) else repr(error)
+            os.write(1, word.encode() + b"\\n")
+            os._exit(0)
+        with got._lock:
+            for name in (names[2], names[7]):
+                child = os.fork()
+                if child == 0:
+                    thread = threading.Thread(target=tell, args=(name,))
+                    thread.start()
+                    thread.join()
+                assert os.waitpid(child, 0)[1] == 0
+    """
+    assert in_a_process_of_its_own(code, tmp_path) == ["fork", "fork"]
+
+
+def test_a_signal_s_handler_may_read_the_checkout_that_is_read(store):
+    store.commit("acme", {f"w{i}": numpy.full(4, i) for i in range(4)}, message="m")
+    got = store.checkout("acme")
+    seen = []
+
+    def handler():
+        with got._lock:  # as while it reads ahead
+            seen.append(got["w0"][0])
+
+    thread = threading.Thread(target=handler, daemon=True)
+    thread.start()
+    thread.join(20)
+    assert seen == [0]

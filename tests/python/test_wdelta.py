@@ -311,6 +311,18 @@ def test_a_base_that_lacks_a_tensor_is_a_key_error(saved):
         dt.load_delta(saved.path, base, verify=False)
 
 
+def test_a_base_that_lacks_a_tensor_is_another_base_first(saved):
+    base = steps()[0]
+    del base["b"]
+    with pytest.raises(ValueError, match="Base model hash mismatch"):
+        dt.load_delta(saved.path, base)
+    damaged = saved.path.with_name("damaged.wdelta")
+    damaged.write_bytes(saved.path.read_bytes()[:-1] + b"?")
+    for verify in (False, True):
+        with pytest.raises(ValueError, match="Checksum mismatch"):
+            dt.load_delta(damaged, base, verify=verify)
+
+
 def test_other_names_and_shapes_are_value_errors_and_leave_no_file(tmp_path):
     base, tuned = steps()
     out = tmp_path / "x.wdelta"

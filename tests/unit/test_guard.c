@@ -69,7 +69,10 @@ static void a_read_fails_once_another_handle_has_revoked(void)
 
     scene_init(&self);
     CHECK_OK(read_some(self.model));
+    CHECK_OK(bal_model_read(self.model, 0, 0, NULL, 0, &check_err));
     shared_revoke(self.owner, "acme", &self.commit, "partner");
+    CHECK_RC(BAL_EBROKEN,
+             bal_model_read(self.model, 0, 0, NULL, 0, &check_err));
     CHECK_RC(BAL_EBROKEN, read_some(self.model));
     CHECK(strstr(check_err.text, "view lost its input 'acme:") != NULL);
     CHECK(strstr(check_err.text, "': the grant is missing or revoked") != NULL);

@@ -26,7 +26,7 @@ static void no_free(bal_model *self)
     (void)self;
 }
 
-static const bal_model_ops ops = { no_read, no_free };
+static const bal_model_ops ops = { .read = no_read, .free = no_free };
 
 /* Tensors named t0000, t0001 … of `elements` each, all but the one left out. */
 static bal_model *model_of(size_t count, uint64_t elements, bal_dtype dtype,

@@ -92,6 +92,7 @@ _SENTENCES = {
     "too short for a .wdelta": "Checksum mismatch: file may be corrupted or truncated.",
     "unsupported .wdelta version": "Unsupported .wdelta version.",
     "base model hash mismatch": "Base model hash mismatch.",
+    "is not the base of": "Base model hash mismatch.",
     "parent hash mismatch": "Base model hash mismatch.",
 }
 
@@ -334,12 +335,15 @@ def _load(
     with _as_there():
         files = [job.open(path) for path in paths]
         infos = [job.info(file) for file in files]
+        try:
+            if verify:
+                job.verify(files, base)
+        except errors.Corrupt:
+            _each_whole(paths)  # which is what is told first
+            raise
+        if not verify:
+            _each_whole(paths)
         _check_tensors(infos, job.tensors(base), where)
-        if verify:
-            job.verify(files, base)
-        else:
-            for path in paths:
-                _checksum(path)
         names = [row.name for row in infos[-1].rows]
         # What is stored without loss is a model of its own, of its own dtypes;
         # what comes after it is added up in float32 until the end.
@@ -361,6 +365,11 @@ def _check_tensors(
             for name in sorted(names - have):
                 raise _NoTensor(f"Tensor '{name}' not found in {where}.")
         have |= names
+
+
+def _each_whole(paths: Sequence[PathLike]) -> None:
+    for path in paths:
+        _checksum(path)
 
 
 def _told(paths: Sequence[PathLike], got: Arrays) -> Arrays:
