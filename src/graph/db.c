@@ -90,7 +90,7 @@ int bal_db_open(bal_db **out, const char *url, const char *root, double wait,
     const char *rest = NULL;
     int rc = split(&ops, &rest, url, err);
 
-    return rc ? rc : ops->open(out, rest, root, wait, flags, err);
+    return ops ? ops->open(out, rest, root, wait, flags, err) : rc;
 }
 
 int bal_db_plain(char **out, const char *url, bal_error *err)
@@ -99,7 +99,7 @@ int bal_db_plain(char **out, const char *url, bal_error *err)
     const char *rest = NULL;
     int rc = split(&ops, &rest, url, err);
 
-    return rc ? rc : ops->plain(out, rest, err);
+    return ops ? ops->plain(out, rest, err) : rc;
 }
 
 int bal_db_lock_take(bal_db_lock **out, bal_db *self, enum bal_lock_mode mode,

@@ -135,10 +135,14 @@ static int make(bal_store *self, const bal_store_options *options,
         return rc;
 
     BAL_OWN(bal_lock) lock = NULL;
+    BAL_OWN(bal_db_lock) shared = NULL;
     rc = lock_root(&lock, self, err);
-    if (rc)
-        return rc;
-    rc = connect(self, db, BAL_DB_CREATE, err);
+    if (!rc)
+        rc = connect(self, db, BAL_DB_CREATE, err);
+    /* Who clears this root of temporaries is alone in the database. */
+    if (!rc)
+        rc = bal_graph_lock(&shared, self->graph, BAL_LOCK_SHARED, self->wait,
+                            err);
     if (rc)
         return rc;
     rc = try_backend(self, backend, err);

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/clock.h"
+
 bal_error check_err;
 
 static const char *row;
@@ -69,6 +71,14 @@ static void run_row(void **state)
     row = NULL;
     memset(&check_err, 0, sizeof(check_err));
     test->run();
+}
+
+void check_pass_a_tenth(void)
+{
+    double start = bal_clock_ticks();
+
+    while (bal_clock_ticks() - start < 0.11)
+        ;
 }
 
 int check_main(const check_test *tests, size_t count)

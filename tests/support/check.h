@@ -36,6 +36,8 @@ void check_rc(int rc, int want, const char *text, const char *file, int line);
 void check_row(const char *name);
 /* A new empty directory of this test program, removed when it ends. */
 const char *check_dir(void);
+/* Who watches work is asked ten times a second at most: until that may be. */
+void check_pass_a_tenth(void);
 int check_main(const check_test *tests, size_t count);
 
 #define CHECK_MAIN(tests)                                                      \
