@@ -55,14 +55,16 @@ static void a_deletion_is_in_the_journal_until_it_is_done(void)
 
 static void a_plan_that_somebody_changed_is_told_as_such(void)
 {
+    static const char other_seal[] =
+        "UPDATE journal SET seal = "
+        "(SELECT seal FROM settings WHERE key = 'schema')";
     static const char *const changes[] = {
         "UPDATE journal SET plan = '{\"more\":1}'",
         "UPDATE journal SET tenant = 'beta'",
         "UPDATE journal SET state = 1",
         "UPDATE journal SET number = 7",
         "UPDATE journal SET seal = NULL",
-        "UPDATE journal SET seal = "
-        "(SELECT seal FROM settings WHERE key = 'schema')",
+        other_seal,
     };
 
     for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
