@@ -688,9 +688,9 @@ class Checkout(Mapping[str, Any]):
 
         Each goes into the parameter or buffer of its name, with that one's dtype
         and device: straight into its memory where that is the host's and has the
-        dtype, else by way of one that is in memory at a time. Returns the names of the module that were not filled. With
-        strict (the default) a name that either side lacks is a KeyError, before
-        anything is copied. ValueError: a shape that differs, or one on the meta
+        dtype, else by way of one that is in memory at a time. Returns the names of
+        the module that were not filled. With strict (the default) a name that either
+        side lacks is a KeyError, before anything is copied. ValueError: a shape that differs, or one on the meta
         device, which has no memory to read into (``module.to_empty(device=…)``).
         """
         torch = _module("torch")

@@ -2,12 +2,9 @@
  * became libcurl.so.4. */
 #include "core/curl.h"
 
-#include <pthread.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/error.h"
 #include "core/library.h"
 
 static const char *const names[] = {
@@ -49,32 +46,27 @@ enum { FUNCTIONS = sizeof(functions) / sizeof(functions[0]) };
 _Static_assert(FUNCTIONS * sizeof(void *) == sizeof(bal_curl),
                "a row for each function");
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bal_curl table;
-static bool loaded;
 
-static const bal_library library = {
+static bool begin(void)
+{
+    return !table.global_init(CURL_GLOBAL_DEFAULT);
+}
+
+static bal_library library = {
     .names = names,
     .name_count = sizeof(names) / sizeof(names[0]),
     .rows = functions,
     .row_count = FUNCTIONS,
+    .table = &table,
+    .begin = begin,
+    .lack = "there is no libcurl to speak HTTP with",
+    .packages = "libcurl4, libcurl",
 };
-
-static void load(void)
-{
-    loaded = bal_library_load(&table, &library) &&
-             !table.global_init(CURL_GLOBAL_DEFAULT);
-}
 
 int bal_curl_load(bal_error *err)
 {
-    pthread_once(&once, load);
-    if (loaded)
-        return 0;
-    return bal_hint(err,
-                    bal_fail(err, BAL_EUNSUPPORTED,
-                             "there is no libcurl to speak HTTP with"),
-                    "install it: libcurl4, libcurl");
+    return bal_library_need(&library, err);
 }
 
 const bal_curl *bal_curl_use(void)

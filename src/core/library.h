@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "ballast.h"
+
 /* A function, and where its address goes in the table. */
 typedef struct bal_library_row {
     const char *name;
@@ -17,10 +19,16 @@ typedef struct bal_library {
     size_t name_count;
     const bal_library_row *rows;
     size_t row_count;
+    void *table;
+    bool (*begin)(void); /* called once, when the table is filled; NULL */
+    const char *lack; /* what to say where it is not there: "there is no x" */
+    const char *packages; /* that have it */
+    int state;            /* library.c's; 0 at first */
 } bal_library;
 
-/* Fills the table; it stays for the life of the process. False: there is no
- * such library, or it lacks a function. */
-bool bal_library_load(void *table, const bal_library *library);
+/* Fills the table, the first time; it stays for the life of the process.
+ * EUNSUPPORTED: there is no such library, it lacks a function, or it would not
+ * begin. Any thread. */
+BAL_CHECK int bal_library_need(bal_library *self, bal_error *err);
 
 #endif

@@ -224,6 +224,35 @@ int bal_graph_setting(bal_graph *self, const char *key, bal_buf *to,
     return 0;
 }
 
+typedef struct settings_job {
+    bal_graph_setting_fn *fn;
+    void *ctx;
+} settings_job;
+
+static int pass_setting(void *ctx, const bal_value *columns, size_t count,
+                        bal_error *err)
+{
+    const settings_job *job = ctx;
+    const char *key = NULL;
+    const char *value = NULL;
+
+    (void)count;
+    int rc = bal_column_text(&key, &columns[0], err);
+    if (!rc)
+        rc = bal_column_text(&value, &columns[1], err);
+    return rc ? rc : job->fn(job->ctx, key, value, err);
+}
+
+int bal_graph_settings(bal_graph *self, bal_graph_setting_fn *fn, void *ctx,
+                       bal_error *err)
+{
+    settings_job job = { fn, ctx };
+
+    return bal_db_query(self->db,
+                        "SELECT key, value FROM settings ORDER BY key", NULL, 0,
+                        pass_setting, &job, err);
+}
+
 int bal_setting_put(bal_db *db, const char *key, const char *value,
                     bal_error *err)
 {

@@ -38,6 +38,11 @@ BAL_CHECK int bal_graph_place(bal_graph *self, bal_buf *to, bal_error *err);
 /* Appends the value; ENOTFOUND. */
 BAL_CHECK int bal_graph_setting(bal_graph *self, const char *key, bal_buf *to,
                                 bal_error *err);
+/* Each, by its key; one question to the database. */
+typedef int bal_graph_setting_fn(void *ctx, const char *key, const char *value,
+                                 bal_error *err);
+BAL_CHECK int bal_graph_settings(bal_graph *self, bal_graph_setting_fn *fn,
+                                 void *ctx, bal_error *err);
 /* value NULL removes it. */
 BAL_CHECK int bal_graph_set(bal_graph *self, const char *key, const char *value,
                             bal_error *err);

@@ -2,11 +2,8 @@
  * pipelines came with the 14th version of it. */
 #include "graph/pq.h"
 
-#include <pthread.h>
-#include <stdbool.h>
 #include <stddef.h>
 
-#include "core/error.h"
 #include "core/library.h"
 
 static const char *const names[] = {
@@ -51,32 +48,21 @@ enum { FUNCTIONS = sizeof(functions) / sizeof(functions[0]) };
 _Static_assert(FUNCTIONS * sizeof(void *) == sizeof(bal_pq),
                "a row for each function");
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bal_pq table;
-static bool loaded;
 
-static const bal_library library = {
+static bal_library library = {
     .names = names,
     .name_count = sizeof(names) / sizeof(names[0]),
     .rows = functions,
     .row_count = FUNCTIONS,
+    .table = &table,
+    .lack = "there is no libpq, of version 14 or later, to ask PostgreSQL with",
+    .packages = "libpq5, libpq",
 };
-
-static void load(void)
-{
-    loaded = bal_library_load(&table, &library);
-}
 
 int bal_pq_load(bal_error *err)
 {
-    pthread_once(&once, load);
-    if (loaded)
-        return 0;
-    return bal_hint(err,
-                    bal_fail(err, BAL_EUNSUPPORTED,
-                             "there is no libpq, of version 14 or later, to "
-                             "ask PostgreSQL with"),
-                    "install it: libpq5, libpq");
+    return bal_library_need(&library, err);
 }
 
 const bal_pq *bal_pq_use(void)

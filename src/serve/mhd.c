@@ -2,11 +2,8 @@
  * 1.0 included. */
 #include "serve/mhd.h"
 
-#include <pthread.h>
-#include <stdbool.h>
 #include <stddef.h>
 
-#include "core/error.h"
 #include "core/library.h"
 
 static const char *const names[] = {
@@ -41,31 +38,21 @@ enum { FUNCTIONS = sizeof(functions) / sizeof(functions[0]) };
 _Static_assert(FUNCTIONS * sizeof(void *) == sizeof(bal_mhd),
                "a row for each function");
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bal_mhd table;
-static bool loaded;
 
-static const bal_library library = {
+static bal_library library = {
     .names = names,
     .name_count = sizeof(names) / sizeof(names[0]),
     .rows = functions,
     .row_count = FUNCTIONS,
+    .table = &table,
+    .lack = "there is no libmicrohttpd to serve HTTP with",
+    .packages = "libmicrohttpd12, libmicrohttpd",
 };
-
-static void load(void)
-{
-    loaded = bal_library_load(&table, &library);
-}
 
 int bal_mhd_load(bal_error *err)
 {
-    pthread_once(&once, load);
-    if (loaded)
-        return 0;
-    return bal_hint(err,
-                    bal_fail(err, BAL_EUNSUPPORTED,
-                             "there is no libmicrohttpd to serve HTTP with"),
-                    "install it: libmicrohttpd12, libmicrohttpd");
+    return bal_library_need(&library, err);
 }
 
 const bal_mhd *bal_mhd_use(void)

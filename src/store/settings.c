@@ -136,22 +136,30 @@ static int setting_find(bal_setting *out, const char *key, bal_error *err)
         "default_jobs, format, tenant, view_cache");
 }
 
-static int load_one(bal_store *self, size_t i, bal_error *err)
+static int load_one(void *ctx, const char *key, const char *value,
+                    bal_error *err)
 {
-    BAL_LOCAL(bal_buf) text = { 0 };
-    int rc = bal_graph_setting(self->graph, rows[i].name, &text, err);
-    if (rc && rc != BAL_ENOTFOUND)
-        return rc;
+    bal_store *self = ctx;
 
-    const char *value = rc ? rows[i].fallback : bal_buf_string(&text);
-    bal_str_free(self->settings[i]);
-    self->settings[i] = NULL;
-    if (!value)
-        return 0;
-    self->settings[i] = bal_str_copy(value);
-    if (!self->settings[i])
-        return bal_fail_memory(err, "settings");
+    for (size_t i = 0; i < BAL_SETTINGS; i++) {
+        if (strcmp(rows[i].name, key) != 0)
+            continue;
+        bal_str_free(self->settings[i]);
+        self->settings[i] = bal_str_copy(value);
+        return self->settings[i] ? 0 : bal_fail_memory(err, "settings");
+    }
     return 0;
+}
+
+static int load_fallbacks(bal_store *self, bal_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < BAL_SETTINGS && !rc; i++)
+        rc = rows[i].fallback && !self->settings[i]
+                 ? load_one(self, rows[i].name, rows[i].fallback, err)
+                 : 0;
+    return rc;
 }
 
 /* What the store works with follows from the texts. */
@@ -186,11 +194,13 @@ static int apply(bal_store *self, bal_error *err)
 int bal_settings_load(bal_store *self, bal_error *err)
 {
     for (size_t i = 0; i < BAL_SETTINGS; i++) {
-        int rc = load_one(self, i, err);
-        if (rc)
-            return rc;
+        bal_str_free(self->settings[i]);
+        self->settings[i] = NULL;
     }
-    return apply(self, err);
+    int rc = bal_graph_settings(self->graph, load_one, self, err);
+    if (!rc)
+        rc = load_fallbacks(self, err);
+    return rc ? rc : apply(self, err);
 }
 
 /* The texts that a new store records. */
