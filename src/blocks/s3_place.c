@@ -21,9 +21,10 @@ static const char default_region[] = "us-east-1";
 
 static int no_url(bal_error *err)
 {
-    return bal_hint(err,
-                    bal_fail(err, BAL_EINVAL, "what is given names no bucket"),
-                    "s3://bucket or s3://bucket/prefix");
+    return bal_hint(
+        err, bal_fail(err, BAL_EINVAL, "what is given names no bucket"),
+        "s3://bucket or s3://bucket/prefix; a bucket has 3 to 63 small "
+        "letters, digits, '-' and '.'");
 }
 
 static bool bucket_valid(const char *text, size_t len)

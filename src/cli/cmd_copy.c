@@ -1,4 +1,6 @@
 /* ballast copy: the store's blocks and database to other places. */
+#include <string.h>
+
 #include "cli/commands.h"
 
 struct copy_opts {
@@ -13,7 +15,17 @@ static const bal_opt opts[] = {
     { 0 },
 };
 
-static void tell_text(bal_cli *cli, const bal_copy_report *report)
+/* Where something was is what the store recorded, without a password. */
+static void tell_old(bal_cli *cli, const char *now, const char *setting)
+{
+    const char *old = bal_setting_get(cli->store, setting);
+
+    if (now && old && strcmp(now, old) != 0)
+        bal_out_text(&cli->out, "left for you to remove: %s\n", old);
+}
+
+static void tell_text(bal_cli *cli, const struct copy_opts *given,
+                      const bal_copy_report *report)
 {
     bal_out_text(&cli->out, "%llu blocks, %llu bytes",
                  (unsigned long long)report->blocks,
@@ -22,6 +34,8 @@ static void tell_text(bal_cli *cli, const bal_copy_report *report)
         bal_out_text(&cli->out, " (%llu were there)",
                      (unsigned long long)report->present);
     bal_out_text(&cli->out, "; %llu rows\n", (unsigned long long)report->rows);
+    tell_old(cli, given->to_backend, "backend");
+    tell_old(cli, given->to_db, "db");
 }
 
 static int run(bal_cli *cli, const void *values, bal_error *err)
@@ -35,7 +49,7 @@ static int run(bal_cli *cli, const void *values, bal_error *err)
     if (rc)
         return rc;
     if (!cli->out.json) {
-        tell_text(cli, &report);
+        tell_text(cli, given, &report);
         return 0;
     }
     bal_doc_open(&json, &cli->out, cli->command->name);

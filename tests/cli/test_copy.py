@@ -114,6 +114,15 @@ def test_what_is_copied_is_told(store):
     assert done["present"] == 0 and done["rows"] > 20
 
 
+def test_what_is_left_is_named(store):
+    done = store("copy", "--to-db", "sqlite:other.db")
+    assert "left for you to remove: sqlite:graph.db\n" in done.out
+    done = store("copy", "--to-backend", "file:elsewhere")
+    assert "left for you to remove: file:blocks\n" in done.out
+    done = store("copy", "--to-backend", "file:elsewhere")
+    assert "left" not in done.out
+
+
 def test_a_second_root_on_the_old_database_is_led_to_the_new(store):
     old = store.root / "graph.db"
     other = Store(store.path, tenant=store.tenant)
