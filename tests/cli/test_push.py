@@ -585,7 +585,7 @@ def test_what_was_cut_short_goes_on(a, b, number, status):
     some = False
     # How long it works depends on the machine: later and later, until it was
     # through before it was cut. What it has put once it need not put again.
-    for delay in [0.015 * n for n in range(1, 200)]:
+    for delay in [0.004 * 1.08 ** n for n in range(100)]:
         process = start(a, "push", b.root, "main", "-j", "1")
         time.sleep(delay)
         process.send_signal(number)
@@ -599,7 +599,9 @@ def test_what_was_cut_short_goes_on(a, b, number, status):
             some = some or 0 < there < len(ids)
             assert are_sound(b)
             assert b("refs").out == ""
-    assert cut and some
+    # An interrupt is looked for ten times a second, and a fast machine may be
+    # through by then; test_transfer.c stops one between two commits.
+    assert (cut and some) or number == signal.SIGINT
     push(a, b, "main")
     assert log(b) == ids[::-1] and are_sound(b)
     assert set(blocks_of(b)) == set(blocks_of(a))
